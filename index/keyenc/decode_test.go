@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rekindledb/rekindle/index/keyenc"
 	"github.com/rekindledb/rekindle/internal/fault"
 )
 
