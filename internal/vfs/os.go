@@ -1,0 +1,139 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// Files belong to the user of the database alone, as with other servers.
+const (
+	filePerm = 0o600
+	dirPerm  = 0o700
+)
+
+type osFS struct{}
+
+// OS returns the file system of the operating system. Files are opened
+// close-on-exec.
+func OS() FS { return osFS{} }
+
+func (osFS) Create(name string) (File, error) {
+	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (osFS) Open(name string) (File, error)     { return openOS(name, os.O_RDWR) }
+func (osFS) OpenRead(name string) (File, error) { return openOS(name, os.O_RDONLY) }
+func (osFS) Remove(name string) error           { return os.Remove(name) }
+func (osFS) Rename(from, to string) error       { return os.Rename(from, to) }
+func (osFS) MkdirAll(name string) error         { return os.MkdirAll(name, dirPerm) }
+func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
+func (osFS) Map(name string) (Mapping, error)   { return mapFile(name) }
+
+func (osFS) List(dir string) (_ []string, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer closeInto(d, &err)
+	names, err := d.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+func (osFS) Stat(name string) (Info, error) {
+	st, err := os.Stat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	if st.IsDir() {
+		return Info{Dir: true}, nil
+	}
+	return Info{Size: st.Size()}, nil
+}
+
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := openLock(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openLock opens the lock file for writing if it can. Where the directory is
+// read-only an existing file serves as well: locks do not need write access.
+func openLock(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, filePerm)
+	if err == nil || !isReadOnly(err) {
+		return f, err
+	}
+	f, readErr := os.Open(name)
+	if readErr != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func errLocked(name string) error {
+	return fmt.Errorf("lock %s: %w", name, fault.ErrLocked)
+}
+
+// osFile is an os.File with the operations that os lacks.
+type osFile struct {
+	*os.File
+	fd fdCalls
+}
+
+func openOS(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, filePerm)
+	if err != nil {
+		return nil, err
+	}
+	file, err := newOSFile(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return file, nil
+}
+
+func newOSFile(f *os.File) (*osFile, error) {
+	if _, err := regularSize(f); err != nil {
+		return nil, err
+	}
+	file := &osFile{File: f}
+	return file, file.fd.init(f)
+}
+
+// regularSize returns the size of f and refuses directories and devices, which
+// can be opened for reading but not be read as files.
+func regularSize(f *os.File) (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if !st.Mode().IsRegular() {
+		return 0, &fs.PathError{Op: "open", Path: f.Name(), Err: errNotRegular}
+	}
+	return st.Size(), nil
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+func (f *osFile) Size() (int64, error) { return regularSize(f.File) }
+func (f *osFile) Datasync() error      { return f.fd.datasync(f.File) }
+func (f *osFile) DropCache() error     { return f.fd.dropCache(f.File) }
+
+// closeInto closes c and joins its error, if any, to *err.
+func closeInto(c io.Closer, err *error) {
+	if closeErr := c.Close(); closeErr != nil {
+		*err = errors.Join(*err, closeErr)
+	}
+}

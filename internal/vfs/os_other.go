@@ -1,0 +1,26 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
+
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+func lockFile(f *os.File) error {
+	return pathError("lock", f.Name(), errors.ErrUnsupported)
+}
+
+func isReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) }
+
+func syncDir(dir string) (err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer closeInto(d, &err)
+	return d.Sync()
+}
+
+func mapFile(name string) (Mapping, error) { return readMapping(osFS{}, name) }
