@@ -53,7 +53,7 @@ type Arena struct {
 
 // New returns an empty arena. It reserves nothing before the first Alloc.
 func New(c Config) *Arena {
-	return &Arena{limit: c.Limit, free: make(map[int][]Ref), used: ChunkSize}
+	return &Arena{limit: c.Limit, free: make(map[int][]Ref), used: ChunkSize, bases: make([]unsafe.Pointer, 1)}
 }
 
 // Alloc returns a block of at least size bytes, 8-aligned, content
