@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -63,7 +62,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	if err := lockFile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, joinErrors(err, f.Close())
 	}
 	return f, nil
 }
@@ -99,7 +98,7 @@ func openOS(name string, flag int) (File, error) {
 	}
 	file, err := newOSFile(f)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, joinErrors(err, f.Close())
 	}
 	return file, nil
 }
@@ -125,15 +124,6 @@ func regularSize(f *os.File) (int64, error) {
 	return st.Size(), nil
 }
 
-var errNotRegular = errors.New("not a regular file")
-
 func (f *osFile) Size() (int64, error) { return regularSize(f.File) }
 func (f *osFile) Datasync() error      { return f.fd.datasync(f.File) }
 func (f *osFile) DropCache() error     { return f.fd.dropCache(f.File) }
-
-// closeInto closes c and joins its error, if any, to *err.
-func closeInto(c io.Closer, err *error) {
-	if closeErr := c.Close(); closeErr != nil {
-		*err = errors.Join(*err, closeErr)
-	}
-}

@@ -1,0 +1,85 @@
+package vfs
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// memEntries is the entries of a directory: those that readers see and those
+// on the medium.
+type memEntries struct {
+	current map[string]*memNode
+	synced  map[string]*memNode
+}
+
+// memChange is one change of an entry that is not on the medium yet.
+type memChange struct {
+	dir  *memNode
+	name string
+	node *memNode // nil: the entry is removed
+	// needs is, in the removal of a renamed file's old name, the change that
+	// made the new one. Without it the file would be lost.
+	needs   *memChange
+	removed *memNode // what Remove took away
+}
+
+func (c *memChange) persist() { setEntry(c.dir.entries.synced, c.name, c.node) }
+
+func setEntry(entries map[string]*memNode, name string, node *memNode) {
+	if node == nil {
+		delete(entries, name)
+	} else {
+		entries[name] = node
+	}
+}
+
+// memJournal is the unsynced entry changes of all directories, oldest first.
+type memJournal []*memChange
+
+// set changes an entry for readers and notes that the medium lacks it.
+func (j *memJournal) set(dir *memNode, name string, node *memNode, needs *memChange) *memChange {
+	setEntry(dir.entries.current, name, node)
+	c := &memChange{dir: dir, name: name, node: node, needs: needs}
+	*j = append(*j, c)
+	return c
+}
+
+// syncDir makes the changes of a directory durable, and with the removal half
+// of a rename also the other half in another directory.
+func (j *memJournal) syncDir(dir *memNode) {
+	durable := map[*memChange]bool{}
+	for _, c := range *j {
+		if c.dir == dir {
+			durable[c] = true
+			durable[c.needs] = true
+		}
+	}
+	var kept memJournal
+	for _, c := range *j {
+		if !durable[c] {
+			kept = append(kept, c)
+			continue
+		}
+		c.persist()
+		kept = slices.DeleteFunc(kept, c.supersedes)
+	}
+	*j = kept
+}
+
+// supersedes reports whether an earlier change means nothing any more once c
+// is durable: it is of the same entry, or of a directory that is gone.
+func (c *memChange) supersedes(earlier *memChange) bool {
+	return earlier.dir == c.dir && earlier.name == c.name || c.removed != nil && earlier.dir == c.removed
+}
+
+// settle applies the changes that the crash happens to keep.
+func (j *memJournal) settle(rng *rand.Rand) {
+	keep := rng.Float64() // so that nearly all and nearly none are likely too
+	kept := map[*memChange]bool{nil: true}
+	for _, c := range *j {
+		if kept[c.needs] && rng.Float64() < keep {
+			kept[c] = true
+			c.persist()
+		}
+	}
+}

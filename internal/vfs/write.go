@@ -1,0 +1,75 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+)
+
+// tempSuffix is added to a name to get that of its temporary file.
+const tempSuffix = ".tmp"
+
+// WriteFileAtomic gives the file at path the content data, durably: after a
+// crash it has either its old content (or does not exist) or the new one. A
+// temporary file left by a crash is replaced. Two calls with one path must not
+// overlap. After an error the old content is there still, unless it was the
+// sync of the directory that failed; then it may be either.
+func WriteFileAtomic(fs FS, path string, data []byte) error {
+	temp := path + tempSuffix
+	if err := writeTemp(fs, temp, data); err != nil {
+		return err
+	}
+	if err := fs.Rename(temp, path); err != nil {
+		return joinErrors(err, removeIfExists(fs, temp))
+	}
+	return fs.SyncDir(filepath.Dir(path))
+}
+
+func writeTemp(fs FS, temp string, data []byte) error {
+	if err := removeIfExists(fs, temp); err != nil {
+		return err
+	}
+	f, err := fs.Create(temp)
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(f, data); err != nil {
+		return joinErrors(err, removeIfExists(fs, temp))
+	}
+	return nil
+}
+
+// writeSynced writes, syncs and closes a new file.
+func writeSynced(f File, data []byte) (err error) {
+	defer closeInto(f, &err)
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func removeIfExists(fsys FS, name string) error {
+	if err := fsys.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// ReadFile returns the content of a file of at most limit bytes. A larger one
+// gives EFBIG before anything is allocated.
+func ReadFile(fs FS, name string, limit int64) (_ []byte, err error) {
+	f, err := fs.OpenRead(name)
+	if err != nil {
+		return nil, err
+	}
+	defer closeInto(f, &err)
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > limit {
+		return nil, pathError("read", name, syscall.EFBIG)
+	}
+	return readAll(f, size)
+}
