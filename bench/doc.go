@@ -1,0 +1,6 @@
+// Package bench holds what the workloads below it share: the form of a result.
+//
+// tpcc is the TPC-C workload, tpcc/demo kills it and looks at what comes back,
+// micro measures single operations. The module bench/peers runs micro on other
+// stores.
+package bench
