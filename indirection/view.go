@@ -1,0 +1,142 @@
+package indirection
+
+import (
+	"encoding/binary"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/rowid"
+)
+
+// source is the content of one array file.
+type source interface {
+	// view returns n bytes at offset, valid until the next call. The range
+	// lies in the file.
+	view(offset uint64, n int) ([]byte, error)
+}
+
+// view reads the parts of an image and checks each of them. The sources are
+// mappings in an Image and files in Verify.
+type view struct {
+	hash  hasher
+	table rowid.Table
+	id    [16]byte
+	footer
+	paths   [fileSlots]string
+	sources [fileSlots]source
+}
+
+func (v *view) generation() uint64 { return v.slots[v.own].generation }
+
+func (v *view) chunkOffset(pia uint64) uint64 {
+	return v.directory + (pia-v.firstPIA)*chunkBytes
+}
+
+// hasPIA reports whether the image has a directory chunk for the PIA; without
+// one all its slots are empty.
+func (v *view) hasPIA(pia uint64) bool { return pia-v.firstPIA < v.pias }
+
+func (v *view) corrupt(slot int, offset uint64, length int, part, reason string) error {
+	return fault.Corrupt(v.paths[slot], int64(offset), int64(length), "%s: %s", part, reason)
+}
+
+// chunk reads and checks the directory chunk of a PIA that the image has.
+func (v *view) chunk(pia uint64, entries *[piaPages]pageEntry) error {
+	offset := v.chunkOffset(pia)
+	b, err := v.sources[v.own].view(offset, chunkBytes)
+	if err != nil {
+		return err
+	}
+	if v.hash.chunk(v.generation(), pia, b[8:]) != binary.LittleEndian.Uint64(b) {
+		return v.corrupt(int(v.own), offset, chunkBytes, "page directory", "checksum")
+	}
+	for i := range entries {
+		at := 8 + i*pageEntryBytes
+		e := decodeEntry(b[at:])
+		if reason := e.check(&v.slots); reason != "" {
+			return v.corrupt(int(v.own), offset+uint64(at), pageEntryBytes, "page directory", reason)
+		}
+		entries[i] = e
+	}
+	return nil
+}
+
+// entry reads the entry of one page from a chunk that was checked before. The
+// page has rows.
+func (v *view) entry(page uint64) (pageEntry, error) {
+	offset := v.chunkOffset(piaOfPage(page)) + 8 + pageInPIA(page)*pageEntryBytes
+	b, err := v.sources[v.own].view(offset, pageEntryBytes)
+	if err != nil {
+		return pageEntry{}, err
+	}
+	e := decodeEntry(b)
+	reason := e.check(&v.slots)
+	if reason == "" && e.empty() {
+		reason = "page is gone"
+	}
+	if reason != "" {
+		return e, v.corrupt(int(v.own), offset, pageEntryBytes, "page directory", reason)
+	}
+	return e, nil
+}
+
+// page reads and checks a page into dst, in file order.
+func (v *view) page(page uint64, e pageEntry, dst []byte) error {
+	if err := v.base(e, dst); err != nil {
+		return err
+	}
+	if err := v.patch(page, e, dst); err != nil {
+		return err
+	}
+	return v.checkPage(page, e, dst)
+}
+
+// base reads the base of a page, unchecked.
+func (v *view) base(e pageEntry, dst []byte) error {
+	if !e.hasBase() {
+		clear(dst)
+		return nil
+	}
+	b, err := v.sources[e.baseSlot].view(e.baseOffset(), pageBytes)
+	if err == nil {
+		copy(dst, b)
+	}
+	return err
+}
+
+// patch replaces the slots of a base by those of the page's patch.
+func (v *view) patch(page uint64, e pageEntry, dst []byte) error {
+	if !e.hasPatch() {
+		return nil
+	}
+	s := &v.slots[e.patchSlot]
+	offset, size := e.patchOffset(s), patchSize(e.patched)
+	b, err := v.sources[e.patchSlot].view(offset, size)
+	if err != nil {
+		return err
+	}
+	if reason := applyPatch(b, v.hash, s.generation, page, e.patched, dst); reason != "" {
+		return v.corrupt(e.patchSlot, offset, size, "patch", reason)
+	}
+	return nil
+}
+
+// checkPage compares a page's content with its entry. A patch was checked on
+// its own, so the base is to blame.
+func (v *view) checkPage(page uint64, e pageEntry, content []byte) error {
+	if v.hash.page(page, content) == e.sum {
+		return nil
+	}
+	if e.hasBase() {
+		return v.corrupt(e.baseSlot, e.baseOffset(), pageBytes, "page", "checksum")
+	}
+	return v.corrupt(e.patchSlot, e.patchOffset(&v.slots[e.patchSlot]), patchSize(e.patched), "page", "checksum")
+}
+
+// verifyBase checks a page that has no patch without copying it.
+func (v *view) verifyBase(page uint64, e pageEntry) error {
+	b, err := v.sources[e.baseSlot].view(e.baseOffset(), pageBytes)
+	if err != nil {
+		return err
+	}
+	return v.checkPage(page, e, b)
+}
