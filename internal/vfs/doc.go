@@ -42,6 +42,6 @@
 //
 // Changes of entries are independent of each other and of the content: a new
 // name may survive with none of its bytes, and a synced file is lost when its
-// name was not synced. CrashMode says which of the allowed outcomes CrashClone
-// takes.
+// name was not synced. Only renames of directories survive in their order.
+// CrashMode says which of the allowed outcomes CrashClone takes.
 package vfs

@@ -162,8 +162,7 @@ func (m *Mem) Rename(from, to string) error {
 		if err := checkRename(node, replaced, newDir); err != nil {
 			return err
 		}
-		made := m.journal.set(newDir, newBase, node, nil)
-		m.journal.set(oldDir, oldBase, nil, made)
+		m.journal.rename(node, oldDir, oldBase, newDir, newBase)
 		return nil
 	})
 }

@@ -38,7 +38,7 @@ func (m *Mem) CrashClone(rng *rand.Rand, mode CrashMode) *Mem {
 		c.journal.settle(rng)
 	}
 	c.journal = nil
-	s := settler{c.owner, rng, mode, map[*memNode]bool{}, map[*memNode]bool{}}
+	s := settler{c.owner, rng, mode, map[*memNode]bool{}}
 	s.dir(c.root)
 	c.owner = new(memOwner)
 	return c
@@ -123,7 +123,7 @@ func (c memCopier) journal(j memJournal) memJournal {
 		// needs comes first, unless it is durable or replaced and so no longer here.
 		dup := &memChange{
 			dir: c.node(change.dir), name: change.name, node: c.node(change.node),
-			needs: copies[change.needs], removed: c.node(change.removed),
+			needs: copies[change.needs], removed: c.node(change.removed), dirMove: change.dirMove,
 		}
 		copies[change] = dup
 		out = append(out, dup)
@@ -137,27 +137,20 @@ type settler struct {
 	rng   *rand.Rand
 	mode  CrashMode
 	done  map[*memNode]bool
-	above map[*memNode]bool // the directory at work and those it lies in
 }
 
-// dir settles what is below n. A file whose old and new name both survived a
-// rename becomes two files, because nothing here knows hard links; a directory
-// that surviving halves of renames put below itself is cut.
+// dir settles what is below n. What is there under its old and its new name,
+// because half of a rename survived, becomes two: nothing here knows hard links.
 func (s *settler) dir(n *memNode) {
-	s.above[n] = true
-	defer delete(s.above, n)
 	e := n.entries
 	if s.mode != Keep {
 		e.current = e.synced
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.current)) {
 		child := e.current[name]
-		switch {
-		case s.above[child]:
-			delete(e.current, name)
-		case s.done[child]:
+		if s.done[child] {
 			e.current[name] = memCopier{}.node(child)
-		default:
+		} else {
 			s.node(child)
 		}
 	}

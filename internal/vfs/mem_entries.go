@@ -17,13 +17,21 @@ type memChange struct {
 	dir  *memNode
 	name string
 	node *memNode // nil: the entry is removed
-	// needs is, in the removal of a renamed file's old name, the change that
-	// made the new one. Without it the file would be lost.
+
+	// needs is a change without which this one cannot be durable. The removal
+	// of a renamed file's old name needs the new name, or the file would be
+	// lost. A renamed directory needs the renaming of directories before it, or
+	// two could end up inside each other.
 	needs   *memChange
 	removed *memNode // what Remove took away
+	dirMove bool     // the last step of renaming a directory
 }
 
-func (c *memChange) persist() { setEntry(c.dir.entries.synced, c.name, c.node) }
+// persist puts the change on the medium. What it needed is there already.
+func (c *memChange) persist() {
+	setEntry(c.dir.entries.synced, c.name, c.node)
+	c.needs = nil
+}
 
 func setEntry(entries map[string]*memNode, name string, node *memNode) {
 	if node == nil {
@@ -44,14 +52,34 @@ func (j *memJournal) set(dir *memNode, name string, node *memNode, needs *memCha
 	return c
 }
 
-// syncDir makes the changes of a directory durable, and with the removal half
-// of a rename also the other half in another directory.
+// rename moves a node to another entry.
+func (j *memJournal) rename(node, oldDir *memNode, oldName string, newDir *memNode, newName string) {
+	var before *memChange
+	if node.isDir() {
+		before = j.lastDirMove()
+	}
+	made := j.set(newDir, newName, node, before)
+	j.set(oldDir, oldName, nil, made).dirMove = node.isDir()
+}
+
+func (j *memJournal) lastDirMove() *memChange {
+	for _, c := range slices.Backward(*j) {
+		if c.dirMove {
+			return c
+		}
+	}
+	return nil
+}
+
+// syncDir makes the changes of a directory durable, and what they need in other
+// directories.
 func (j *memJournal) syncDir(dir *memNode) {
 	durable := map[*memChange]bool{}
 	for _, c := range *j {
 		if c.dir == dir {
-			durable[c] = true
-			durable[c.needs] = true
+			for ; c != nil; c = c.needs {
+				durable[c] = true
+			}
 		}
 	}
 	var kept memJournal

@@ -21,6 +21,7 @@ package errorfs
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
@@ -42,14 +43,15 @@ func (f Func) MaybeError(op vfs.Op) error { return f(op) }
 
 // Wrap returns fs with the errors of inj. They come out with operation and
 // path, and errors.Is finds both ErrInjected and what inj returned. A failed
-// operation does nothing, unless the error is one of Short or Late.
+// operation does nothing, unless the error is one of Short or Late; but a failed
+// close closes, as it does on real systems.
 func Wrap(fs vfs.FS, inj Injector) vfs.FS {
 	return vfs.Wrap(fs, func(op vfs.Op, do func(vfs.Op) error) error {
 		injected := inj.MaybeError(op)
 		if injected == nil {
 			return do(op)
 		}
-		if err := partial(injected, op, do); err != nil {
+		if err := partial(injected, op, do); err != nil && err != io.EOF {
 			return err
 		}
 		return op.Fail(fmt.Errorf("%w: %w", ErrInjected, injected))
@@ -61,7 +63,7 @@ func partial(injected error, op vfs.Op, do func(vfs.Op) error) error {
 	var late *lateError
 	var short *shortError
 	switch {
-	case errors.As(injected, &late):
+	case op.Kind == vfs.OpClose || errors.As(injected, &late):
 		return do(op)
 	case errors.As(injected, &short) && (op.Kind == vfs.OpWriteAt || op.Kind == vfs.OpReadAt):
 		op.Size = min(short.bytes, max(op.Size-1, 0))
