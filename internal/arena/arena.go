@@ -1,149 +1,172 @@
-// Package arena is the off-heap memory of row versions and index nodes.
 package arena
 
 import (
 	"fmt"
 	"math/bits"
-	"sync"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/invariants"
 )
 
 // Ref is the address of a block: a byte offset, 0 = nil, a multiple of 8,
-// below 1<<47.
+// below 1<<47. Adding to a Ref gives the address of a byte inside the block.
 type Ref uint64
 
 // ChunkSize is the unit in bytes in which memory is reserved.
 const ChunkSize = 1 << chunkShift
 
 // MaxBlock is the largest block in bytes.
-const MaxBlock = ChunkSize - 16<<10
+const MaxBlock = (pagesPerChunk - 1) << pageShift
 
-const (
-	chunkShift = 22
-	ptrSize    = unsafe.Sizeof(uintptr(0))
-)
+const maxShards = 64
 
 // Config sets up an Arena. The zero value is usable.
 type Config struct {
-	Limit  int64 // most bytes to reserve from the system, in whole chunks; 0 = none
-	Shards int   // number of shards, rounded up to a power of two; 0 = by GOMAXPROCS
+	// Limit is the most memory in bytes to reserve from the system. It is
+	// used in whole chunks, so below ChunkSize nothing can be allocated.
+	// 0 = no limit.
+	Limit int64
+	// Shards is rounded up to a power of two, at most 64. 0 = twice
+	// GOMAXPROCS.
+	Shards int
 }
 
-// Stats is what an Arena holds, in bytes unless said otherwise.
+// Stats says what an arena holds.
 type Stats struct {
-	Reserved  int64 // chunks in use
-	InUse     int64 // live blocks, rounded up to their size class
-	Requested int64 // live blocks, as asked for
-	Chunks    int   // number of chunks in use
+	Reserved  int64 // bytes of the chunks in use or being prepared
+	InUse     int64 // bytes of the live blocks, each rounded up to its class
+	Requested int64 // bytes of the live blocks, as asked for
+	Chunks    int   // chunks in use
 }
 
-// Arena hands out blocks of off-heap memory.
+// Arena hands out blocks of off-heap memory. All methods except Close may be
+// called concurrently.
 type Arena struct {
-	table atomic.Pointer[unsafe.Pointer]
-	mu    sync.Mutex
-	limit int64
-	used  int
-	bases []unsafe.Pointer
-	free  map[int][]Ref
-	stats Stats
+	table   table
+	mask    uint32 // number of shards - 1
+	shards  []shard
+	classes [classCount]class
+	_       [lineSize]byte // everything above is only read in the long run
+	heap    heap
 }
 
 // New returns an empty arena. It reserves nothing before the first Alloc.
 func New(c Config) *Arena {
-	return &Arena{limit: c.Limit, free: make(map[int][]Ref), used: ChunkSize, bases: make([]unsafe.Pointer, 1)}
+	n := c.Shards
+	if n <= 0 {
+		n = 2 * runtime.GOMAXPROCS(0)
+	}
+	n = 1 << bits.Len(uint(min(n, maxShards)-1))
+	a := &Arena{mask: uint32(n - 1), shards: make([]shard, n)}
+	for i := range a.shards {
+		a.shards[i].id = uint32(i)
+	}
+	for i := range a.classes {
+		a.classes[i] = makeClass(i)
+	}
+	a.heap.init(&a.table, c.Limit)
+	return a
 }
 
-// Alloc returns a block of at least size bytes, 8-aligned, content
-// undefined. The error is fault.ErrMemoryLimit at the limit.
+// Alloc returns a block of size bytes with undefined content. Callers with
+// different shard numbers (taken modulo the number of shards) disturb each
+// other least. The error is fault.ErrMemoryLimit where the limit or the system
+// allows no more, fault.ErrRowTooLarge above MaxBlock.
 func (a *Arena) Alloc(shard uint32, size int) (Ref, error) {
-	if size < 0 || size > MaxBlock {
-		return 0, fmt.Errorf("arena: block of %d bytes, limit %d: %w", size, MaxBlock, fault.ErrRowTooLarge)
+	if uint(size) > maxSmall {
+		return a.allocLarge(size)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	class := classOf(size)
-	r, err := a.take(class)
-	if err == nil {
-		a.stats.InUse += int64(class)
-		a.stats.Requested += int64(size)
-	}
-	return r, err
-}
-
-func classOf(size int) int {
-	return min(1<<bits.Len(uint(max(size, 16)-1)), ChunkSize)
-}
-
-func (a *Arena) take(class int) (Ref, error) {
-	if l := a.free[class]; len(l) > 0 {
-		a.free[class] = l[:len(l)-1]
-		return l[len(l)-1], nil
-	}
-	off := (a.used + class - 1) &^ (min(class, 4096) - 1)
-	if off+class > ChunkSize {
-		if err := a.grow(); err != nil {
+	c := &a.classes[classOf(size)]
+	s := &a.shards[shard&a.mask&c.shardMask]
+	s.latch.lock()
+	r := s.take(c)
+	if r == 0 {
+		var err error
+		if r, err = a.refill(s, c); err != nil {
 			return 0, err
 		}
-		off = max(class, 64) & (ChunkSize - 1) & 8191
 	}
-	a.used = off + class
-	return Ref(len(a.bases)-1)<<chunkShift | Ref(off), nil
-}
-
-func (a *Arena) grow() error {
-	if a.limit > 0 && a.stats.Reserved+ChunkSize > a.limit {
-		return fmt.Errorf("arena: %d bytes reserved, limit %d: %w", a.stats.Reserved, a.limit, fault.ErrMemoryLimit)
+	s.inUse += int64(c.size)
+	s.requested += int64(size)
+	s.latch.unlock()
+	if invariants.Enabled {
+		a.checkPoison(r, int(c.size))
 	}
-	chunk := make([]byte, ChunkSize+8192)
-	bases := append(append([]unsafe.Pointer(nil), a.bases...), unsafe.Pointer(&chunk[0]))
-	a.bases = bases
-	a.table.Store(&bases[0])
-	a.stats.Reserved += ChunkSize
-	a.stats.Chunks++
-	return nil
+	return r, nil
 }
 
-// Free gives a block back; size is the one given to Alloc.
-func (a *Arena) Free(shard uint32, r Ref, size int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	class := classOf(size)
-	a.free[class] = append(a.free[class], r)
-	a.stats.InUse -= int64(class)
-	a.stats.Requested -= int64(size)
+// Free gives back the block that Alloc returned for size. Nobody may use it
+// any more; packages with concurrent readers call epoch.Handle.Retire instead.
+// Any shard number will do: the block returns to where it came from.
+func (a *Arena) Free(_ uint32, r Ref, size int) {
+	if invariants.Enabled {
+		a.checkFree(r, size)
+	}
+	if uint(size) > maxSmall {
+		a.heap.freeLarge(r, size)
+		return
+	}
+	sp, base := a.table.spanAt(r)
+	c := &a.classes[sp.class]
+	s := a.latchOwner(sp)
+	s.inUse -= int64(c.size)
+	s.requested -= int64(size)
+	empty := s.put(&a.table, c, sp, base, r)
+	s.latch.unlock()
+	if empty {
+		a.heap.release(base)
+	}
 }
 
-// Pointer returns the memory at r, which must not be nil.
+// Pointer returns the memory at r, which is neither nil nor freed. It is valid
+// until the block is freed; as it is no Go memory, it keeps nothing alive.
 func (a *Arena) Pointer(r Ref) unsafe.Pointer {
-	base := *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(a.table.Load()), uintptr(r>>chunkShift)*ptrSize))
-	return unsafe.Add(base, uintptr(r)&(ChunkSize-1))
+	if invariants.Enabled {
+		a.checkRef(r)
+	}
+	return a.table.memory(r)
 }
 
-// Bytes returns the n bytes at r.
+// Bytes returns the n bytes at r, under the same terms as Pointer.
 func (a *Arena) Bytes(r Ref, n int) []byte {
 	return unsafe.Slice((*byte)(a.Pointer(r)), n)
 }
 
-// Word returns the word at r as an atomic.
+// Word returns the 8-aligned word at r, under the same terms as Pointer.
 func (a *Arena) Word(r Ref) *atomic.Uint64 {
+	if invariants.Enabled && r%8 != 0 {
+		invariants.Fail("word at %#x is not aligned", uint64(r))
+	}
 	return (*atomic.Uint64)(a.Pointer(r))
 }
 
-// Stats returns the sums over all shards.
+// Stats returns the present state: exact when no Alloc or Free is running.
 func (a *Arena) Stats() Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.stats
+	st := a.heap.stats()
+	for i := range a.shards {
+		s := &a.shards[i]
+		s.latch.lock()
+		st.InUse += s.inUse
+		st.Requested += s.requested
+		s.latch.unlock()
+	}
+	return st
 }
 
-// Close gives all memory back to the system. No Ref may be used afterwards.
-func (a *Arena) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.bases, a.free, a.stats = nil, nil, Stats{}
-	a.table.Store(nil)
-	return nil
+// Close gives all memory back to the system. Neither the arena nor any of its
+// blocks may be used during or after it, except for another Close.
+func (a *Arena) Close() error { return a.heap.close() }
+
+func (a *Arena) allocLarge(size int) (Ref, error) {
+	if size < 0 || size > MaxBlock {
+		return 0, fmt.Errorf("arena: block of %d bytes, limit %d: %w", size, MaxBlock, fault.ErrRowTooLarge)
+	}
+	r, err := a.heap.allocLarge(size)
+	if invariants.Enabled && err == nil {
+		poison(a.Bytes(r, size))
+	}
+	return r, err
 }
