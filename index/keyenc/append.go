@@ -23,6 +23,10 @@ const (
 	zeroEnd    = 0x01
 )
 
+// StringEnd is the size of the end of a string component in bytes. A component
+// without it is what AppendBytesPrefix appends.
+const StringEnd = 2
+
 const (
 	sign32 = 1 << 31
 	sign64 = 1 << 63

@@ -1,11 +1,18 @@
 package schema
 
-// Limits of a table definition.
+import (
+	"slices"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// Limits of a table definition and of what is stored under it.
 const (
 	MaxColumns    = 1024
-	MaxIndexes    = 64   // a log record has one bit per index in a 64-bit word
-	MaxNameLength = 255  // bytes of a table, column or index name
-	MaxKeySize    = 4096 // bytes of an encoded key
+	MaxIndexes    = 64      // a log record has one bit per index in a 64-bit word
+	MaxNameLength = 255     // bytes of a table, column or index name
+	MaxKeySize    = 4096    // bytes of an encoded key
+	MaxRowSize    = 1 << 30 // bytes of a payload: sizes stay within int32 everywhere
 )
 
 // PrimaryIndex is the name of Indexes[0] of every table.
@@ -34,25 +41,29 @@ type Table struct {
 	Indexes []Index  `json:"indexes"`
 }
 
-// Validate checks t against the rules and limits of this package.
-func (t *Table) Validate() error { return nil }
-
 // Equal reports whether both definitions are the same in every detail.
-func (t *Table) Equal(other *Table) bool { return false }
+func (t *Table) Equal(other *Table) bool {
+	return t.Name == other.Name && slices.Equal(t.Columns, other.Columns) && slices.EqualFunc(t.Indexes, other.Indexes, Index.equal)
+}
 
-// CompatibleWith returns nil when t equals the stored definition, else a
-// fault.Schema of kind ErrSchemaMismatch naming the first difference.
-func (t *Table) CompatibleWith(stored *Table) error { return nil }
+func (x Index) equal(other Index) bool {
+	return x.Name == other.Name && x.Unique == other.Unique && slices.Equal(x.Columns, other.Columns)
+}
 
-// AppendsTo reports whether t is the stored definition plus one or more
-// columns at the end.
-func (t *Table) AppendsTo(stored *Table) bool { return false }
+// columnNames returns the names of the index's columns, for messages.
+func (t *Table) columnNames(x *Index) []string {
+	names := make([]string, len(x.Columns))
+	for i, c := range x.Columns {
+		names[i] = t.Columns[c].Name
+	}
+	return names
+}
 
-// Marshal returns the stable JSON form of a valid table.
-func (t *Table) Marshal() ([]byte, error) { return nil, nil }
-
-// Unmarshal reads what Marshal wrote, strictly, and validates it.
-func Unmarshal(data []byte) (*Table, error) { return nil, nil }
-
-// CheckKeySize returns a fault.TooLarge when key is longer than MaxKeySize.
-func CheckKeySize(t *Table, index int, key []byte) error { return nil }
+// CheckKeySize returns a fault.TooLarge when key, of the index at that
+// position, is longer than MaxKeySize.
+func CheckKeySize(t *Table, index int, key []byte) error {
+	if len(key) <= MaxKeySize {
+		return nil
+	}
+	return &fault.TooLarge{Kind: fault.ErrKeyTooLarge, Table: t.Name, Index: t.Indexes[index].Name, Size: len(key), Limit: MaxKeySize}
+}
