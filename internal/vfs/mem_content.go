@@ -91,14 +91,13 @@ func (c *memContent) resize(owner *memOwner, size int64) {
 }
 
 // sector returns sector i, with zeros behind the end.
-func (c *memContent) sector(i int64) *memSector {
-	var s memSector
+func (c *memContent) sector(i int64) (s memSector) {
 	c.readAt(s[:], i*sectorSize)
-	return &s
+	return s
 }
 
 // setSector replaces sector i, or its part before the end.
-func (c *memContent) setSector(owner *memOwner, i int64, s *memSector) {
+func (c *memContent) setSector(owner *memOwner, i int64, s memSector) {
 	off := i * sectorSize
 	if n := min(c.size-off, sectorSize); n > 0 {
 		c.writeAt(owner, s[:n], off)

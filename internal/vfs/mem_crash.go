@@ -100,7 +100,7 @@ func (c memCopier) node(n *memNode) *memNode {
 	}
 	file := &memNode{
 		current: n.current.clone(), synced: n.synced.clone(),
-		dirty: map[int64][]*memSector{}, stale: maps.Clone(n.stale),
+		dirty: map[int64][]memSector{}, stale: maps.Clone(n.stale),
 		minSize: n.minSize, maxSize: n.maxSize,
 	}
 	for i, states := range n.dirty {
@@ -175,7 +175,7 @@ func (s *settler) file(n *memNode) {
 		s.sectors(n, &result)
 	}
 	n.current, n.synced = result, result.clone()
-	clear(n.dirty)
+	n.markClean()
 	clear(n.stale)
 	n.minSize, n.maxSize = result.size, result.size
 }

@@ -14,7 +14,7 @@ type memNode struct {
 
 	// dirty holds the sectors changed since the last sync, each with the states
 	// it went through since, oldest first, without the current one.
-	dirty map[int64][]*memSector
+	dirty map[int64][]memSector
 	// stale holds sectors that differ from the medium and that no sync will
 	// write any more, because their write-back failed.
 	stale map[int64]struct{}
@@ -23,7 +23,7 @@ type memNode struct {
 }
 
 func newMemFile() *memNode {
-	return &memNode{dirty: map[int64][]*memSector{}, stale: map[int64]struct{}{}}
+	return &memNode{dirty: map[int64][]memSector{}, stale: map[int64]struct{}{}}
 }
 
 // newMemDir makes a directory without entries.
@@ -89,7 +89,7 @@ func (n *memNode) sync(owner *memOwner) {
 	for i := range n.dirty {
 		n.synced.setSector(owner, i, n.current.sector(i))
 	}
-	clear(n.dirty)
+	n.markClean()
 	n.minSize, n.maxSize = n.current.size, n.current.size
 }
 
@@ -99,8 +99,11 @@ func (n *memNode) failWriteback() {
 	for i := range n.dirty {
 		n.stale[i] = struct{}{}
 	}
-	clear(n.dirty)
+	n.markClean()
 }
+
+// markClean takes a new map: clearing one costs what it once held.
+func (n *memNode) markClean() { n.dirty = map[int64][]memSector{} }
 
 // dropCache makes the stale sectors read as they are on the medium.
 func (n *memNode) dropCache(owner *memOwner) {
