@@ -13,7 +13,7 @@ const (
 	formatVersion = 1
 
 	segmentMagic = "\x89RKL\r\n\x1a\n" // shows text-mode conversion, as in PNG
-	roundMagic   = 0x44524b52         // "RKRD"
+	roundMagic   = 0x44524b52          // "RKRD"
 
 	sectorBytes = 512 // rounds and segment headers begin and end at multiples
 
@@ -138,6 +138,11 @@ func (g geometry) next(first Position) Position { return first + Position(g.segm
 // dataStart is where the first round of the segment at first begins.
 func (g geometry) dataStart(first Position) Position {
 	return first + Position(segmentHeaderBytes(g.streams))
+}
+
+// goOn is where the first segment after data that end at p begins.
+func (g geometry) goOn(end Position) Position {
+	return g.segmentOf(end + Position(g.segmentBytes) - 1)
 }
 
 // maxFrame is the largest frame that fits into a round of its own.

@@ -2,134 +2,247 @@ package logstream
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/rekindledb/rekindle/rowid"
+	"github.com/rekindledb/rekindle/internal/fault"
 )
-
-var errSkeleton = errors.New("logstream: being built")
 
 // Start is where a log goes on: the zero value in a new database, otherwise
 // what Scan found.
 type Start struct {
 	NextCTS     uint64
 	NextRound   uint64
-	Incarnation uint64 // the newest one seen, 0 if none
-	Salt        uint64 // of that incarnation
-	Ends        []Position
+	Incarnation uint64     // the newest one seen, 0 if none
+	Salt        uint64     // of that incarnation
+	Ends        []Position // where the data of each stream end
 	Segments    []Segment
+	Dead        []DeadSegment
 }
 
-// Segment is one file of a stream. It holds the positions [First, End).
-type Segment struct {
-	Stream int
-	First  Position
-	End    Position
+func (s Start) withDefaults(streams int) Start {
+	s.NextCTS = max(s.NextCTS, 1)
+	s.NextRound = max(s.NextRound, 1)
+	if s.Ends == nil {
+		s.Ends = make([]Position, streams)
+	}
+	return s
 }
 
-// Validator is the last check before a commit. Validate runs under the commit
-// latch with the CTS that the transaction gets if it returns nil.
-type Validator interface {
-	Validate(cts uint64) error
+// Log orders commits, gives them their places and makes them durable.
+//
+//	To commit:   Reserve, Encode, Publish, Acknowledge
+//	To read:     ReadAt, or a Reader for many addresses in ascending order
+//	To checkpoint: Mark, Scan up to Mark.Round, RemoveSegment
+//
+// All methods may be called concurrently.
+type Log struct {
+	codec
+	opt     Options
+	streams []Stream
+	birth   time.Time // zero of now
+	start   Start
+	current incarnation
+	life    uint64 // seed of current
+
+	ring         visibleRing
+	durableCTS   atomic.Uint64
+	durableRound atomic.Uint64
+	durableEnds  []atomic.Uint64 // Position by stream
+	oldest       atomic.Int64    // Log.now of the oldest commit that is not durable, 0 if none
+	failure      atomic.Pointer[error]
+	counters     counters
+
+	// latch is the commit latch. It is never held across I/O.
+	latch    sync.Mutex
+	begun    bool
+	closed   bool
+	seized   bool       // Close has taken the lead for good
+	leading  bool       // somebody flushes; then flushing is the round
+	nextCTS  uint64     // to be given
+	tails    []Position // where the next round begins, but for the end of a segment
+	wanted   []Position // space that somebody has waited for
+	open     *openRound
+	flushing *openRound // under the leader, or the spare one
+	groups   map[uint64]*openGroup
+	marked   uint64 // round of the last Mark
+
+	flusher  flusher
+	preparer preparer
 }
 
-// Request asks for room in the log.
-type Request struct {
-	Shard uint32 // any number; the same shard uses the same stream
-	Bytes int    // FrameBytes of the records
-	// Parts > 1 makes the frame part Part (from 1) of a group that takes
-	// effect with its last part. First is the CTS of part 1, and 0 in part 1.
-	First       uint64
-	Part, Parts int
-	Urgent      bool // frees space: may use the reserve
-	Validate    Validator
+// Open prepares to append behind start. It changes no file: that is left to
+// the first Reserve.
+func Open(o Options, start Start) (*Log, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	start = start.withDefaults(o.Streams)
+	if len(start.Ends) != o.Streams {
+		return nil, fmt.Errorf("%w: %d log streams, the log has %d", fault.ErrInvalidOptions, o.Streams, len(start.Ends))
+	}
+	l := &Log{codec: newCodec(o.geometry(), o.DatabaseID), opt: o, birth: time.Now(), start: start}
+	for i := range o.Streams {
+		src := newSource(l.geometry, o.FS, o.Dir, i)
+		l.streams = append(l.streams, newSegmentStream(src, o.DatabaseID, &l.start))
+	}
+	if err := l.startLife(); err != nil {
+		return nil, err
+	}
+	l.startRounds()
+	l.flusher.start(l)
+	l.preparer.start(l)
+	return l, nil
 }
 
-// Ticket is a place in the commit order and in the log. Its frame must be
-// encoded and published, whatever happens.
-type Ticket struct {
-	CTS, Round  uint64
-	Stream      int
-	Pos         Position
-	Buf         []byte // the frame; valid until Publish
-	first       uint64
-	part, parts uint32
+// startLife names the incarnation that the first commit will begin.
+func (l *Log) startLife() error {
+	var salt [8]byte
+	if _, err := rand.Read(salt[:]); err != nil {
+		return err
+	}
+	l.current = incarnation{
+		number:     l.start.Incarnation + 1,
+		salt:       binary.LittleEndian.Uint64(salt[:]),
+		prevSalt:   l.start.Salt,
+		startRound: l.start.NextRound,
+		startCTS:   l.start.NextCTS,
+		seals:      l.start.Ends,
+	}
+	l.life = life(l.current.number, l.current.salt)
+	return nil
 }
 
-// Mark is a point of the log up to which everything is durable.
-type Mark struct {
-	Round  uint64
-	CTS    uint64     // the last one of Round
-	Replay []Position // where replaying what is newer than CTS begins
-	Ends   []Position // where Round ends
+func (l *Log) startRounds() {
+	n := len(l.streams)
+	l.ring.mark.Store(l.start.NextCTS - 1)
+	l.durableCTS.Store(l.start.NextCTS - 1)
+	l.durableRound.Store(l.start.NextRound - 1)
+	l.durableEnds = make([]atomic.Uint64, n)
+	for i, end := range l.start.Ends {
+		l.durableEnds[i].Store(uint64(end))
+	}
+	l.nextCTS = l.start.NextCTS
+	l.tails = slices.Clone(l.start.Ends)
+	l.wanted = make([]Position, n)
+	l.open, l.flushing = newOpenRound(n), newOpenRound(n)
+	l.open.reset(l.start.NextRound, l.tails, 0)
+	l.groups = make(map[uint64]*openGroup)
+	l.marked = l.start.NextRound - 1
 }
 
-// Log is the log of an open database.
-type Log struct{ visible, durable uint64 }
-
-// Open prepares to append behind start. It changes no file.
-func Open(o Options, start Start) (*Log, error) { return nil, errSkeleton }
-
-// Reserve gives a frame its place: CTS, round and position.
-func (l *Log) Reserve(ctx context.Context, r Request) (Ticket, error) { return Ticket{}, errSkeleton }
-
-// Encoder writes the records of one frame.
-type Encoder struct{}
-
-// Encode starts the frame of a ticket.
-func (l *Log) Encode(t *Ticket) Encoder { return Encoder{} }
-
-// Append adds a record.
-func (e *Encoder) Append(kind Kind, row rowid.ID, schema uint16, keys, payload []byte) Address {
-	return 0
-}
-
-// Finish completes the frame.
-func (e *Encoder) Finish() {}
-
-// Publish says that the frame is encoded and its versions are stamped.
-func (l *Log) Publish(t Ticket) {}
+// now is nanoseconds since Open; it is never 0.
+func (l *Log) now() int64 { return int64(time.Since(l.birth)) + 1 }
 
 // Visible is the newest CTS up to which all commits are published.
-func (l *Log) Visible() uint64 { return l.visible }
+func (l *Log) Visible() uint64 { return l.ring.mark.Load() }
 
-// Durable is the newest CTS up to which all commits survive a crash.
-func (l *Log) Durable() uint64 { return l.durable }
+// Durable is the newest CTS up to which all commits survive a crash. It never
+// exceeds Visible.
+func (l *Log) Durable() uint64 { return l.durableCTS.Load() }
 
-// WaitVisible returns when cts is visible.
-func (l *Log) WaitVisible(cts uint64) {}
+// WaitVisible returns when cts is visible. Its predecessors only copy memory,
+// so it spins first, then yields.
+func (l *Log) WaitVisible(cts uint64) { l.ring.wait(cts) }
 
-// WaitDurable returns when round is durable.
-func (l *Log) WaitDurable(ctx context.Context, round uint64) error { return errSkeleton }
-
-// Acknowledge waits for what a commit promises.
-func (l *Log) Acknowledge(ctx context.Context, t Ticket, sync bool) error { return errSkeleton }
-
-// AbandonGroup gives up a group whose last part was not reserved.
-func (l *Log) AbandonGroup(first uint64) {}
-
-// Mark returns the newest durable point.
-func (l *Log) Mark(ctx context.Context) (Mark, error) { return Mark{}, errSkeleton }
-
-// Flush makes everything durable that was reserved before the call.
-func (l *Log) Flush(ctx context.Context) error { return errSkeleton }
-
-// Failed is the error that made the log read-only, or nil.
-func (l *Log) Failed() error { return nil }
-
-// Close flushes and ends the log.
-func (l *Log) Close(ctx context.Context) error { return errSkeleton }
-
-// ReadAt reads the record at a durable address into buf.
-func (l *Log) ReadAt(a Address, buf []byte) (Record, []byte, error) {
-	return Record{}, buf, errSkeleton
+// Failed is the error that made the log read-only for good, or nil.
+func (l *Log) Failed() error {
+	if err := l.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
-// Segments lists the segment files.
-func (l *Log) Segments() []Segment { return nil }
+// fail makes the log read-only for good: what is durable stays so, everything
+// behind it has an unknown outcome. The first error counts.
+func (l *Log) fail(err error) {
+	if !l.failure.CompareAndSwap(nil, &err) {
+		return
+	}
+	l.opt.Logger.Error("log is read-only after a failed write", "error", err)
+	l.latch.Lock()
+	defer l.latch.Unlock()
+	l.dismiss(l.open)
+	if l.leading {
+		l.dismiss(l.flushing)
+	}
+}
 
-// RemoveSegment deletes a segment file.
-func (l *Log) RemoveSegment(stream int, first Position) error { return errSkeleton }
+// dismiss wakes everybody who waits for the round. Caller holds the latch.
+func (l *Log) dismiss(r *openRound) {
+	if r.room != nil {
+		close(r.room.done)
+		r.room = nil
+	}
+}
 
-// MaxFrame is the largest Request.Bytes.
-func (l *Log) MaxFrame() int { return 0 }
+// readOnly is what a failed log answers to those who want to write.
+func (l *Log) readOnly() error { return fmt.Errorf("%w: %w", fault.ErrReadOnly, l.Failed()) }
+
+// Close makes everything durable that was reserved, unless the log has failed,
+// and ends the log. When ctx ends first, commits without acknowledgement may
+// be lost. Reserve fails from here on.
+func (l *Log) Close(ctx context.Context) error {
+	l.latch.Lock()
+	closed := l.closed
+	l.closed = true
+	l.latch.Unlock()
+	if closed {
+		return fault.ErrClosed
+	}
+	err := l.Flush(ctx)
+	if l.Failed() != nil {
+		err = nil // it was reported to those who it concerned
+	}
+	l.flusher.close()
+	l.preparer.close()
+	l.seize()
+	for _, s := range l.streams {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// seize takes the lead for good, so that nothing is written any more.
+func (l *Log) seize() {
+	for {
+		l.latch.Lock()
+		if !l.leading {
+			l.leading, l.seized = true, true
+			l.dismiss(l.open)
+			l.latch.Unlock()
+			return
+		}
+		done := l.flushing.wait().done
+		l.latch.Unlock()
+		<-done
+	}
+}
+
+// Segments lists the segment files by stream, ascending, without those of
+// prepared space.
+func (l *Log) Segments() []Segment {
+	var list []Segment
+	for _, s := range l.streams {
+		list = append(list, s.Segments()...)
+	}
+	return list
+}
+
+// RemoveSegment deletes a segment that nothing refers to any more: it ends at
+// or before all replay positions, and no address in it is in use. A read of an
+// address in it that is under way ends well. The segment in which the durable
+// data end is refused.
+func (l *Log) RemoveSegment(stream int, first Position) error {
+	if stream < 0 || stream >= len(l.streams) || l.next(first) > Position(l.durableEnds[stream].Load()) {
+		return fmt.Errorf("%w: log segment %s cannot be removed", fault.ErrNotFound, segmentName(stream, first))
+	}
+	return l.streams[stream].Remove(first)
+}

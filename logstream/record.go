@@ -1,6 +1,7 @@
 package logstream
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/rekindledb/rekindle/rowid"
@@ -28,6 +29,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
+func (k Kind) known() bool { return k == Insert || k == Image || k == Delete }
+
 // Record is one record of the log. Keys and Payload point into a buffer of
 // whoever decoded it and share its lifetime.
 type Record struct {
@@ -46,3 +49,61 @@ func RecordBytes(keys, payload int) int { return align8(recHeader + keys + paylo
 
 // FrameBytes is the size of a frame whose records take so many bytes in all.
 func FrameBytes(records int) int { return frmHeader + records }
+
+// putRecord fills dst, which is RecordBytes long, except for the checksum.
+func putRecord(dst []byte, r *Record) {
+	size := recHeader + len(r.Keys) + len(r.Payload)
+	binary.LittleEndian.PutUint32(dst[recSize:], uint32(size))
+	binary.LittleEndian.PutUint64(dst[recRow:], uint64(r.Row))
+	binary.LittleEndian.PutUint32(dst[recKind:], uint32(r.Kind)|uint32(r.Schema)<<16)
+	binary.LittleEndian.PutUint32(dst[recKeys:], uint32(len(r.Keys)))
+	n := recHeader + copy(dst[recHeader:], r.Keys)
+	n += copy(dst[n:], r.Payload)
+	clear(dst[n:])
+}
+
+// recordSpan is the padded size of the record at the start of b.
+func recordSpan(b []byte) (int, flaw) {
+	if len(b) < recHeader {
+		return 0, flawShort
+	}
+	size := uint64(binary.LittleEndian.Uint32(b[recSize:]))
+	if size < recHeader || size > MaxRoundBytes {
+		return 0, flawSize
+	}
+	return align8(int(size)), flawNone
+}
+
+// verifyRecord checks the record at the start of b, which is to lie at p, and
+// returns its padded size and its checksum.
+func (c *codec) verifyRecord(b []byte, stream int, p Position) (span int, sum uint32, f flaw) {
+	span, f = recordSpan(b)
+	switch {
+	case f != flawNone:
+		return 0, 0, f
+	case span > len(b):
+		return 0, 0, flawShort
+	}
+	sum = binary.LittleEndian.Uint32(b[recChecksum:])
+	if c.recordSum(b[:span], stream, p) != sum {
+		return 0, 0, flawChecksum
+	}
+	size, keys := binary.LittleEndian.Uint32(b[recSize:]), binary.LittleEndian.Uint32(b[recKeys:])
+	if keys > size-recHeader || b[recFlags] != 0 || !Kind(b[recKind]).known() {
+		return 0, 0, flawField
+	}
+	return span, sum, flawNone
+}
+
+// recordAt splits a verified record.
+func recordAt(b []byte) Record {
+	size := binary.LittleEndian.Uint32(b[recSize:])
+	keys := recHeader + binary.LittleEndian.Uint32(b[recKeys:])
+	return Record{
+		Kind:    Kind(b[recKind]),
+		Schema:  binary.LittleEndian.Uint16(b[recSchema:]),
+		Row:     rowid.ID(binary.LittleEndian.Uint64(b[recRow:])),
+		Keys:    b[recHeader:keys:keys],
+		Payload: b[keys:size:size],
+	}
+}

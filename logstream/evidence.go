@@ -1,0 +1,172 @@
+package logstream
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// evidence collects what proves that positions were durable, and compares it
+// with where the accepted rounds end. What is missing before a proven position
+// is damage; what is missing behind is the torn end of the log.
+//
+// Only one round is written at a time, and a round is at most MaxRoundBytes
+// long, so if the round at the end was ever followed by another one, that
+// one's header lies within MaxRoundBytes behind the end, or as far behind the
+// header of the next segment.
+type evidence struct {
+	trails  []*trail
+	codec   *codec
+	ends    []Position // of the accepted rounds, followed
+	proven  []Position
+	newest  uint64              // incarnation
+	dropped []int64             // bytes behind the ends up to the last one that is not zero
+	used    []map[Position]bool // segments behind the end that hold something
+}
+
+func newEvidence(trails []*trail, accepted []Position) *evidence {
+	e := &evidence{trails: trails, codec: trails[0].codec, proven: make([]Position, len(trails)), dropped: make([]int64, len(trails))}
+	for s, t := range trails {
+		e.ends = append(e.ends, t.follow(accepted[s]))
+		e.used = append(e.used, make(map[Position]bool))
+	}
+	return e
+}
+
+// claim takes positions that are said to be durable.
+func (e *evidence) claim(ends []Position) {
+	for s, end := range ends {
+		e.proven[s] = max(e.proven[s], end)
+	}
+}
+
+// claimHeaders takes what the segment headers say.
+func (e *evidence) claimHeaders(newest *incarnation) {
+	if newest != nil {
+		e.claim(newest.seals)
+		e.newest = newest.number
+	}
+	for s, t := range e.trails {
+		for _, h := range t.headers {
+			e.proven[s] = max(e.proven[s], h.prevEnd)
+		}
+	}
+}
+
+// search looks for round headers behind the ends.
+func (e *evidence) search() error {
+	buf := make([]byte, maxWindow)
+	for s, t := range e.trails {
+		end := e.ends[s]
+		first := t.segmentOf(end)
+		if end != first {
+			if err := e.searchSegment(t, first, end, buf); err != nil {
+				return err
+			}
+		}
+		if err := e.searchSegment(t, t.goOn(end), t.goOn(end), buf); err != nil {
+			return err
+		}
+		for _, first := range t.firsts {
+			if first > end && t.flaws[first] != flawZero {
+				e.used[s][first] = true
+			}
+		}
+	}
+	return nil
+}
+
+// searchSegment looks at MaxRoundBytes from p on in the segment at first.
+func (e *evidence) searchSegment(t *trail, first, p Position, buf []byte) error {
+	end := min(t.next(first), p+MaxRoundBytes+Position(segmentHeaderBytes(t.streams))+sectorBytes)
+	overlap := Position(alignSector(roundHeaderBytes(t.streams)))
+	for p < end {
+		b := buf[:min(Position(len(buf)), end-p)]
+		n, err := t.readAt(b, p)
+		if errors.Is(err, fault.ErrMissingFile) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		e.searchBytes(t, first, p, b[:n])
+		if n < len(b) || Position(n) <= overlap {
+			return nil
+		}
+		p += Position(n) - overlap
+	}
+	return nil
+}
+
+func (e *evidence) searchBytes(t *trail, first, p Position, b []byte) {
+	for at := 0; at < len(b); at += sectorBytes {
+		sector := b[at:min(at+sectorBytes, len(b))]
+		if allZero(sector) {
+			continue
+		}
+		q := p + Position(at)
+		e.used[t.stream][first] = true
+		e.dropped[t.stream] = int64(q + sectorBytes - e.ends[t.stream])
+		h, f := e.codec.readRoundHeader(b[at:], t.stream, q, nil)
+		if f == flawNone && !e.stale(t, first, &h) {
+			e.claim(h.ends)
+			e.newest = max(e.newest, h.incarnation)
+		}
+	}
+}
+
+// stale reports whether a round was left there by an incarnation before the
+// one that owns the segment.
+func (e *evidence) stale(t *trail, first Position, h *roundHeader) bool {
+	owner, ok := t.headers[first]
+	return ok && h.incarnation < owner.number
+}
+
+// judge returns an error if something before a proven position is missing.
+func (e *evidence) judge() error {
+	for s, t := range e.trails {
+		if e.proven[s] > e.ends[s] {
+			return t.missing(e.ends[s], e.proven[s])
+		}
+	}
+	return nil
+}
+
+// missing describes the loss of [from, to), all of which was durable.
+func (t *trail) missing(from, to Position) error {
+	first := t.segmentEndingAt(from)
+	if next := t.goOn(from); to > next {
+		if _, ok := t.headers[next]; !ok {
+			first = next
+		}
+	}
+	f, flawed := t.flaws[first]
+	_, ok := t.headers[first]
+	switch {
+	case !ok && !flawed:
+		return &fault.File{Kind: fault.ErrMissingFile, Path: t.path(first),
+			Reason: fmt.Sprintf("the log of stream %d is known to go on to %#x", t.stream, uint64(to))}
+	case !ok:
+		return fault.Corrupt(t.path(first), 0, int64(segmentHeaderBytes(t.streams)), "segment header: %s", f)
+	}
+	from = max(from, first)
+	return fault.Corrupt(t.path(first), int64(from-first), int64(min(to, t.next(first))-from),
+		"round at %#x: bytes up to %#x were durable and cannot be read", uint64(from), uint64(to))
+}
+
+// unsecured returns from where on in each stream the accepted bytes may exist
+// in the page cache only. If that is exactly where a segment ends, the header
+// of the next one, which is written together with its first round, counts too.
+func (e *evidence) unsecured() []Position {
+	list := make([]Position, len(e.proven))
+	for s, t := range e.trails {
+		p := e.proven[s]
+		next := t.goOn(p)
+		if h, ok := t.headers[next]; ok && h.prevEnd == p {
+			p = next
+		}
+		list[s] = min(p, e.ends[s])
+	}
+	return list
+}
