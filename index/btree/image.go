@@ -1,0 +1,55 @@
+package btree
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// AppendImage appends the node in a block in the form in which a store may keep
+// it in a file: its bytes, with zeros for version and hints. The content must be
+// one that no longer changes: that of an epoch that has ended.
+func AppendImage(dst []byte, block unsafe.Pointer) []byte {
+	n := node{block}
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint64(dst, 0)
+	for at := uintptr(metaAt); at < NodeSize; at += 8 {
+		dst = binary.LittleEndian.AppendUint64(dst, n.word(at))
+	}
+	n.eachChildWord(func(at uintptr) { clear(dst[start+int(at)+hintShift/8:][:8-hintShift/8]) })
+	return dst
+}
+
+// eachChildWord calls fn with the offset of every child word.
+func (n node) eachChildWord(fn func(at uintptr)) {
+	m := n.meta()
+	fn(linkAt)
+	if m.level() == overflowLevel {
+		return
+	}
+	for i := range m.count() {
+		if m.level() > 0 {
+			fn(m.vals() + 8*uintptr(i))
+		}
+		if m.isSlotted() && n.slot(m, i).isLong() {
+			fn(8 * uintptr(n.slot(m, i).at()))
+		}
+	}
+}
+
+// CheckImage reports whether a node read from a file is one that the tree can
+// use without leaving it: its id, and a layout within its bounds. It does not
+// look at keys, which the file's checksum vouches for.
+func CheckImage(image []byte, id NodeID) bool {
+	if len(image) < NodeSize || uintptr(unsafe.Pointer(&image[0]))%8 != 0 {
+		return false
+	}
+	n := node{unsafe.Pointer(&image[0])}
+	m := n.meta()
+	if n.id() != id {
+		return false
+	}
+	if m.level() == overflowLevel {
+		return m.bytes() <= overflowBytes
+	}
+	return m.sane() && int(m.end()) <= 8*m.heap() && m.heap() <= nodeWords
+}

@@ -1,0 +1,178 @@
+package btree
+
+import (
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/rowid"
+)
+
+// Insert adds (key, row). The key's latch is the latch of the leaf in which
+// the key's entries begin, together with those in which they go on; without a
+// checker, that of the leaf of (key, row) alone.
+// Errors: the checker's own; fault.ErrKeyTooLarge; fault.ErrMemoryLimit.
+func (t *Tree) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) error {
+	if err := t.checkKey(key); err != nil {
+		return err
+	}
+	for attempt := 0; ; attempt++ {
+		added, err := t.tryInsert(h, key, row, unique)
+		if err == nil {
+			if added {
+				t.count.add(h.Shard(), 1, 0)
+			}
+			return nil
+		}
+		if again, err := t.retry(h, err, attempt); !again {
+			return err
+		}
+	}
+}
+
+// tryInsert is the short way: all entries of the key are in one leaf and the
+// new one fits in there.
+func (t *Tree) tryInsert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) (added bool, err error) {
+	p := probe{key: key, row: uint64(row)}
+	if unique != nil {
+		p.row = 0
+	}
+	leaf, spans, err := t.seek(&p, upTo)
+	if err != nil {
+		return false, err
+	}
+	if leaf.isImage() && unique == nil {
+		return false, t.wantImage(&leaf, &p, false)
+	}
+	if leaf.isImage() {
+		return false, &imageError{leaf.id()}
+	}
+	if spans && unique != nil || len(key) > inlineKey {
+		return t.insertLong(h, key, row, unique)
+	}
+	if !leaf.tryLatch() {
+		return false, errRestart
+	}
+	if unique != nil {
+		if _, err = t.check(&leaf, &p, row, unique); err != nil {
+			leaf.unlatchSame()
+			return false, err
+		}
+		p.row = uint64(row)
+	}
+	i, present, err := t.locate(&leaf, &p)
+	if err == nil && !present {
+		err = t.own(h, &leaf, t.now())
+	}
+	if err != nil || present {
+		leaf.unlatchSame()
+		return false, err
+	}
+	if !leaf.put(&p, i, &item{row: p.row, val: p.row}) {
+		leaf.unlatchSame()
+		return t.insertLong(h, key, row, unique)
+	}
+	leaf.unlatch()
+	return true, nil
+}
+
+// locate returns the place of (key, row) in a latched leaf.
+func (t *Tree) locate(g *guard, p *probe) (i int, present bool, err error) {
+	m := g.meta()
+	if i, err = t.search(g, m, p, below); err != nil || i == m.count() || g.index(m.vals(), i) != p.row {
+		return i, false, err
+	}
+	present, err = t.sameKey(g, m, i, p)
+	return i, present, err
+}
+
+// check puts the rows that a latched leaf has under the probe's key to the
+// checker. More reports that the leaf ended before a higher key came.
+func (t *Tree) check(g *guard, p *probe, row rowid.ID, unique index.Checker) (more bool, err error) {
+	m := g.meta()
+	i, err := t.search(g, m, p, below)
+	for ; err == nil && i < m.count(); i++ {
+		same, err := t.sameKey(g, m, i, p)
+		if !same || err != nil {
+			return false, err
+		}
+		if other := rowid.ID(g.index(m.vals(), i)); other != row {
+			if err := unique.Check(other); err != nil {
+				return false, err
+			}
+		}
+	}
+	return err == nil, err
+}
+
+// insertLong is the way for all cases. The path is taken before anything is
+// latched; latches are then taken to the right and upwards only.
+func (t *Tree) insertLong(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) (added bool, err error) {
+	w := t.works.get()
+	defer t.put(h, w)
+	p := probe{key: key, row: uint64(row)}
+	if err := t.trace(w, &p); err != nil {
+		return false, err
+	}
+	if unique == nil {
+		err = w.latchLeaf()
+	} else {
+		err = t.latchKey(w, key, row, unique)
+	}
+	if err != nil {
+		return false, err
+	}
+	leaf := w.tracedLeaf()
+	if leaf == nil {
+		return false, errRestart
+	}
+	i, present, err := t.locate(leaf, &p)
+	if err != nil || present {
+		return false, err
+	}
+	return true, t.grow(h, w, leaf, &p, i)
+}
+
+// latchLeaf latches the leaf at the end of the path.
+func (w *work) latchLeaf() error {
+	w.leaves = append(w.leaves[:0], w.path[len(w.path)-1].guard)
+	if !w.leaves[0].tryLatch() {
+		return errRestart
+	}
+	return nil
+}
+
+// latchKey latches every leaf that can have entries of the key and asks the
+// checker about them.
+func (t *Tree) latchKey(w *work, key []byte, row rowid.ID, unique index.Checker) error {
+	w.leaves = w.leaves[:0]
+	p := probe{key: key}
+	leaf, _, err := t.seek(&p, upTo)
+	for more := true; more; {
+		if err != nil {
+			return err
+		}
+		if leaf.isImage() {
+			return &imageError{leaf.id()}
+		}
+		if !leaf.tryLatch() {
+			return errRestart
+		}
+		w.leaves = append(w.leaves, leaf)
+		if more, err = t.check(&leaf, &p, row, unique); err != nil || !more {
+			return err
+		}
+		leaf, more, err = t.next(&leaf)
+	}
+	return err
+}
+
+// tracedLeaf returns the latched leaf that the path leads to, if it is among
+// those latched and as the path found it.
+func (w *work) tracedLeaf() *guard {
+	end := &w.path[len(w.path)-1]
+	for i := range w.leaves {
+		if g := &w.leaves[i]; g.p == end.p && g.seen&^latched == end.seen {
+			return g
+		}
+	}
+	return nil
+}

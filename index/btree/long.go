@@ -1,0 +1,65 @@
+package btree
+
+import (
+	"sync/atomic"
+
+	"github.com/rekindledb/rekindle/internal/epoch"
+)
+
+// writeLong writes a key into new overflow pages and returns the word of the
+// first one. They stay the work's until the change is made.
+func (t *Tree) writeLong(h *epoch.Handle, w *work, key []byte) (word uint64, err error) {
+	for from := (len(key) - 1) / overflowBytes * overflowBytes; from >= 0; from -= overflowBytes {
+		page, err := t.newNode(h.Shard())
+		if err != nil {
+			return 0, err
+		}
+		w.fresh = append(w.fresh, page)
+		page.writePage(key[from:min(from+overflowBytes, len(key))], word)
+		word = page.word
+	}
+	return word, nil
+}
+
+func (n node) writePage(part []byte, link uint64) {
+	n.setLink(link)
+	for at := 0; at < len(part); at += 8 {
+		n.setWord(headerSize+uintptr(at), headAt(part, at))
+	}
+	n.setMeta(meta(overflowLevel)<<levelShift | meta(len(part))<<bytesShift)
+}
+
+// dropLong frees the overflow pages of a key that is no longer in the tree. No
+// latch is held.
+func (t *Tree) dropLong(h *epoch.Handle, word uint64) error {
+	for word != 0 {
+		page, err := t.enter(word)
+		if err != nil {
+			return err
+		}
+		link := page.link()
+		if !t.dropPage(h, &page) {
+			continue // it has just become a node in memory
+		}
+		word = link
+	}
+	return nil
+}
+
+// dropPage frees one page. Nobody latches it, but someone may still copy its
+// image for an operation that was overtaken.
+func (t *Tree) dropPage(h *epoch.Handle, page *guard) bool {
+	if !page.isImage() {
+		if !page.tryLatch() {
+			return false
+		}
+		t.drop(h, page)
+		return true
+	}
+	if !atomic.CompareAndSwapUint64((*uint64)(page.state), page.seen, 0) {
+		return false
+	}
+	t.count.add(h.Shard(), 0, -1)
+	t.store.Dropped(h.Shard(), page.id(), page.entry(), page.epoch())
+	return true
+}

@@ -1,0 +1,219 @@
+package btree
+
+import (
+	"bytes"
+
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/rowid"
+)
+
+// Scan fills b with the next entries of r behind c. A fill that is disturbed
+// starts over; the cursor moves when all of it is known to be true.
+func (t *Tree) Scan(h *epoch.Handle, r index.Range, c *index.Cursor, b *index.Batch) (bool, error) {
+	for attempt := 0; ; attempt++ {
+		b.Begin(c)
+		s := scan{tree: t, rng: r, batch: b, latch: attempt > patience}
+		end, err := s.fill(c)
+		if err == nil {
+			b.Finish(c)
+			return end == batchFull, nil
+		}
+		if again, err := t.retry(h, err, attempt); !again {
+			return false, err
+		}
+	}
+}
+
+// scan is one try to fill a batch.
+type scan struct {
+	tree  *Tree
+	rng   index.Range
+	batch *index.Batch
+	latch bool // latch each leaf, after many disturbed tries
+	key   []byte
+}
+
+// progress says why the reading of a leaf ended.
+type progress int
+
+const (
+	leafDone progress = iota
+	batchFull
+	rangeDone
+)
+
+func (s *scan) fill(c *index.Cursor) (progress, error) {
+	if s.rng.Hi != nil && len(s.rng.Hi) == 0 {
+		return rangeDone, nil
+	}
+	if s.rng.Reverse {
+		return s.descend(c)
+	}
+	return s.ascend(c)
+}
+
+// ascend follows the links of the leaves. All of the next leaf is above what
+// was read: it was the neighbour at the time when the reading ended.
+func (s *scan) ascend(c *index.Cursor) (progress, error) {
+	p, bias := probe{key: s.rng.Lo}, below
+	if key, row := c.Entry(); c.Started() && bytes.Compare(key, p.key) >= 0 {
+		p, bias = probe{key: key, row: uint64(row)}, upTo
+	}
+	leaf, _, err := s.tree.seek(&p, upTo)
+	for ok := true; err == nil; {
+		var end progress
+		if end, err = s.leaf(&leaf, &p, bias); err != nil || end != leafDone {
+			return end, err
+		}
+		if leaf, ok, err = s.tree.next(&leaf); !ok {
+			return rangeDone, err
+		}
+	}
+	return rangeDone, err
+}
+
+// descend comes to the leaf on the left by a new search for what is below the
+// separator between the two.
+func (s *scan) descend(c *index.Cursor) (progress, error) {
+	p := probe{key: s.rng.Hi, top: s.rng.Hi == nil}
+	if key, row := c.Entry(); c.Started() && (p.top || bytes.Compare(key, p.key) < 0) {
+		p = probe{key: key, row: uint64(row)}
+	}
+	var fence []byte
+	for {
+		leaf, left, err := s.tree.seekBelow(&p)
+		if err != nil {
+			return rangeDone, err
+		}
+		end, err := s.leaf(&leaf, &p, below)
+		if err != nil || end != leafDone {
+			return end, err
+		}
+		if left.i == 0 {
+			return rangeDone, nil
+		}
+		if fence, p.row, err = s.tree.separator(fence[:0], &left); err != nil {
+			return rangeDone, err
+		}
+		p.key, p.top = fence, false
+	}
+}
+
+// leaf delivers what one leaf has, and makes sure that it was true.
+func (s *scan) leaf(g *guard, p *probe, bias int) (end progress, err error) {
+	if err = g.hold(s.latch); err != nil {
+		return end, err
+	}
+	m := g.meta()
+	switch {
+	case !m.sane():
+		err = s.tree.damaged(g)
+	case s.rng.Reverse:
+		end, err = s.down(g, m, p)
+	default:
+		end, err = s.up(g, m, p, bias)
+	}
+	return end, g.letGo(err)
+}
+
+func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
+	from, err := s.tree.search(g, m, p, bias)
+	if err != nil {
+		return leafDone, err
+	}
+	to := m.count()
+	if s.rng.Hi != nil {
+		if to, err = s.tree.search(g, m, &probe{key: s.rng.Hi}, below); err != nil {
+			return leafDone, err
+		}
+	}
+	stop := min(to, from+s.batch.Room())
+	for i := from; i < stop && err == nil; i++ {
+		err = s.deliver(g, m, i)
+	}
+	return s.progress(stop < to, to < m.count()), err
+}
+
+func (s *scan) down(g *guard, m meta, p *probe) (progress, error) {
+	from, err := s.tree.search(g, m, p, below)
+	if err != nil {
+		return leafDone, err
+	}
+	to, err := s.tree.search(g, m, &probe{key: s.rng.Lo}, below)
+	if err != nil {
+		return leafDone, err
+	}
+	stop := max(to, from-s.batch.Room())
+	for i := from - 1; i >= stop && err == nil; i-- {
+		err = s.deliver(g, m, i)
+	}
+	return s.progress(stop > to, to > 0), err
+}
+
+func (s *scan) progress(left, beyond bool) progress {
+	switch {
+	case left:
+		return batchFull
+	case beyond:
+		return rangeDone
+	case s.batch.Room() <= 0:
+		return batchFull
+	default:
+		return leafDone
+	}
+}
+
+func (s *scan) deliver(g *guard, m meta, i int) (err error) {
+	row := rowid.ID(g.index(m.vals(), i))
+	if s.key, err = s.tree.appendKey(s.key[:0], g, m, i); err == nil {
+		s.batch.Append(s.key, row)
+	}
+	return err
+}
+
+// fence is a place in an inner node: i is the child that a descent took, so
+// separator i−1 is the lower end of what is below it; 0 means that there is none.
+type fence struct {
+	guard
+	m meta
+	i int
+}
+
+// seekBelow descends to the leaf with the entry before the probe's place and
+// returns the deepest separator on its left.
+func (t *Tree) seekBelow(p *probe) (leaf guard, left fence, err error) {
+	g, err := t.enterRoot()
+	for err == nil {
+		m := g.meta()
+		if !m.sane() {
+			return g, left, t.damaged(&g)
+		}
+		if m.level() == 0 {
+			return g, left, nil
+		}
+		var i int
+		if i, err = t.search(&g, m, p, below); err != nil {
+			break
+		}
+		if i > 0 {
+			left = fence{g, m, i}
+		}
+		g, err = t.step(&g, m, i)
+	}
+	return g, left, err
+}
+
+// separator copies the separator out that f stands on.
+func (t *Tree) separator(dst []byte, f *fence) (key []byte, row uint64, err error) {
+	if key, err = t.appendKey(dst, &f.guard, f.m, f.i-1); err != nil {
+		return key, 0, err
+	}
+	if f.m.isSlotted() {
+		row = f.entryRow(f.m, f.i-1, f.slot(f.m, f.i-1))
+	}
+	if !f.valid() {
+		return key, 0, errRestart
+	}
+	return key, row, nil
+}
