@@ -233,15 +233,14 @@ type pageReader struct {
 }
 
 // entry returns the entry of a page, the zero entry outside the image.
-func (r *pageReader) entry(im *Image, page uint64) (_ pageEntry, err error) {
+func (r *pageReader) entry(im *Image, page uint64) (pageEntry, error) {
 	pia := piaOfPage(page)
 	if !im.hasPIA(pia) {
 		return pageEntry{}, nil
 	}
 	if !r.valid || r.pia != pia {
 		r.valid = false
-		defer im.catchFault(debug.SetPanicOnFault(true), &err)
-		if err := im.chunk(pia, &r.entries); err != nil {
+		if err := im.readChunk(pia, &r.entries); err != nil {
 			return pageEntry{}, err
 		}
 		r.pia, r.valid = pia, true
@@ -259,4 +258,32 @@ func (r *pageReader) read(im *Image, page uint64, dst *[pageBytes]byte) (_ bool,
 	}
 	defer im.catchFault(debug.SetPanicOnFault(true), &err)
 	return true, im.page(page, e, dst[:])
+}
+
+// readBoth reads a page with rows as it is without its patch and with it. Only
+// the latter is checked; a wrong base cannot give the right page but in slots
+// that the patch replaces.
+func (im *Image) readBoth(page uint64, e pageEntry, base, content *[pageBytes]byte) (err error) {
+	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	if err := im.base(e, base[:]); err != nil {
+		return err
+	}
+	*content = *base
+	if err := im.patch(page, e, content[:]); err != nil {
+		return err
+	}
+	return im.checkPage(page, e, content[:])
+}
+
+func (im *Image) readChunk(pia uint64, entries *[piaPages]pageEntry) (err error) {
+	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	return im.chunk(pia, entries)
+}
+
+// copyChunk copies a checked directory chunk, checksum included.
+func (im *Image) copyChunk(pia uint64, dst []byte) (err error) {
+	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	b, err := im.rawChunk(pia)
+	copy(dst, b)
+	return err
 }

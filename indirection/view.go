@@ -39,21 +39,31 @@ func (v *view) corrupt(slot int, offset uint64, length int, part, reason string)
 	return fault.Corrupt(v.paths[slot], int64(offset), int64(length), "%s: %s", part, reason)
 }
 
-// chunk reads and checks the directory chunk of a PIA that the image has.
-func (v *view) chunk(pia uint64, entries *[piaPages]pageEntry) error {
+// rawChunk returns the directory chunk of a PIA that the image has, with the
+// right checksum.
+func (v *view) rawChunk(pia uint64) ([]byte, error) {
 	offset := v.chunkOffset(pia)
 	b, err := v.sources[v.own].view(offset, chunkBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if v.hash.chunk(v.generation(), pia, b[8:]) != binary.LittleEndian.Uint64(b) {
-		return v.corrupt(int(v.own), offset, chunkBytes, "page directory", "checksum")
+		return nil, v.corrupt(int(v.own), offset, chunkBytes, "page directory", "checksum")
+	}
+	return b, nil
+}
+
+// chunk reads and checks the directory chunk of a PIA that the image has.
+func (v *view) chunk(pia uint64, entries *[piaPages]pageEntry) error {
+	b, err := v.rawChunk(pia)
+	if err != nil {
+		return err
 	}
 	for i := range entries {
 		at := 8 + i*pageEntryBytes
 		e := decodeEntry(b[at:])
 		if reason := e.check(&v.slots); reason != "" {
-			return v.corrupt(int(v.own), offset+uint64(at), pageEntryBytes, "page directory", reason)
+			return v.corrupt(int(v.own), v.chunkOffset(pia)+uint64(at), pageEntryBytes, "page directory", reason)
 		}
 		entries[i] = e
 	}

@@ -1,0 +1,370 @@
+package indirection
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// countingFS counts open mappings.
+type countingFS struct {
+	vfs.FS
+	mapped *sync.Map // Mapping -> name
+}
+
+type countedMapping struct {
+	vfs.Mapping
+	fs countingFS
+}
+
+func (fs countingFS) Map(name string) (vfs.Mapping, error) {
+	m, err := fs.FS.Map(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &countedMapping{m, fs}
+	fs.mapped.Store(c, name)
+	return c, nil
+}
+
+func (m *countedMapping) Close() error {
+	m.fs.mapped.Delete(m)
+	return m.Mapping.Close()
+}
+
+func (fs countingFS) count() (n int) {
+	fs.mapped.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// checkArray compares an array with a model by Scan and by Load, on slots that
+// are in use and on others.
+func checkArray(t testing.TB, r *rig, x *Array, model map[uint64]Word) {
+	t.Helper()
+	n := 0
+	require.NoError(t, x.Scan(0, func(ordinal uint64, w Word) bool {
+		require.Equal(t, model[ordinal], w, "ordinal %d", ordinal)
+		n++
+		return true
+	}))
+	require.Equal(t, len(model), n)
+	for ordinal, want := range model {
+		require.Equal(t, want, r.load(t, x, ordinal), "ordinal %d", ordinal)
+		require.Equal(t, model[ordinal+1], r.load(t, x, ordinal+1))
+	}
+}
+
+// Random writes to arrays opened from each generation, against a model.
+func TestArrayOnImageModel(t *testing.T) {
+	rng := newRand(t)
+	s := newSeries(t, vfs.NewMem(), "/db")
+	const space = 140_000
+	for range 14 {
+		s.step(t, s.randomChanges(rng, space))
+		r := newRig(t)
+		x := NewArray(r.domain, r.arena, testTable, s.image)
+		model := map[uint64]Word{}
+		for ordinal, w := range s.model {
+			model[ordinal] = w
+		}
+		require.Equal(t, s.image.HighWater(), x.HighWater())
+		for range 3 {
+			writeRandomly(t, rng, r, x, model, space)
+			checkArray(t, r, x, model)
+		}
+		require.NoError(t, x.Close())
+		require.Zero(t, r.arena.Stats().InUse)
+		s.check(t, s.image)
+	}
+}
+
+// writeRandomly uses all ways to write.
+func writeRandomly(t *testing.T, rng *rand.Rand, r *rig, x *Array, model map[uint64]Word, space uint64) {
+	set := func(ordinal uint64, w Word) {
+		if model[ordinal] = w; w == 0 {
+			delete(model, ordinal)
+		}
+	}
+	r.handle.Pin()
+	defer r.handle.Unpin()
+	var batch []Change
+	for range rng.IntN(2000) {
+		batch = append(batch, Change{rng.Uint64N(space), logWord(rng.Uint64N(3))})
+		if rng.IntN(3) == 0 {
+			batch[len(batch)-1].Word = 0
+		}
+		set(batch[len(batch)-1].Ordinal, batch[len(batch)-1].Word)
+	}
+	require.NoError(t, x.SetBatch(0, batch))
+	for range 300 {
+		ordinal, w := rng.Uint64N(space), randomWord(rng)
+		if rng.IntN(2) == 0 {
+			require.NoError(t, x.Set(0, ordinal, w))
+			set(ordinal, w)
+			continue
+		}
+		old := model[ordinal]
+		if rng.IntN(3) == 0 {
+			old++
+		}
+		swapped, err := x.CompareAndSwap(0, ordinal, old, w)
+		require.NoError(t, err)
+		require.Equal(t, old == model[ordinal], swapped)
+		if swapped {
+			set(ordinal, w)
+		}
+	}
+}
+
+// pagedSeries has a page that is patched, one that is whole, one that is only a
+// patch, and an empty one, in each of two PIAs.
+func pagedSeries(t testing.TB, fs vfs.FS, dir string) *series {
+	s := newSeries(t, fs, dir)
+	changes := map[uint64]Word{}
+	for _, pia := range []uint64{0, 1} {
+		for page := range uint64(2) {
+			for slot := range uint64(PageSlots) {
+				changes[pia<<piaShift+page<<pageShift+slot] = logWord(slot)
+			}
+		}
+		changes[pia<<piaShift+2<<pageShift+9] = logWord(9)
+	}
+	s.step(t, changes)
+	s.step(t, map[uint64]Word{7: logWord(1000), 1<<piaShift + 7: logWord(1001)})
+	return s
+}
+
+// Opening and scanning takes no memory; reading a whole page neither.
+func TestUntouchedPagesStayInTheFile(t *testing.T) {
+	r := newRig(t)
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	x := r.array(t, testTable, s.image)
+	n := 0
+	require.NoError(t, x.Scan(0, func(uint64, Word) bool { n++; return true }))
+	require.Equal(t, len(s.model), n)
+	require.Zero(t, r.arena.Stats().Requested)
+
+	require.Equal(t, logWord(3), r.load(t, x, PageSlots+3))
+	require.EqualValues(t, blockBytes, r.arena.Stats().Requested)
+	require.Equal(t, logWord(1000), r.load(t, x, 7))
+	require.EqualValues(t, blockBytes+pageBytes, r.arena.Stats().Requested, "patched page")
+	require.Zero(t, r.load(t, x, 100<<pageShift))
+	require.EqualValues(t, blockBytes+pageBytes, r.arena.Stats().Requested)
+}
+
+// Each file stays mapped as long as a page needs it, and no longer.
+func TestFilesAreUnmappedWhenNoPageNeedsThem(t *testing.T) {
+	r := newRig(t)
+	fs := countingFS{vfs.NewMem(), new(sync.Map)}
+	s := pagedSeries(t, fs, "/db")
+	require.Equal(t, 2, fs.count())
+	x := r.array(t, testTable, s.image)
+	s.close(t)
+	require.Equal(t, 2, fs.count(), "the array holds them")
+	require.Len(t, x.BaseGenerations(), 2)
+
+	numbers := func() (list []uint64) {
+		for _, g := range x.BaseGenerations() {
+			list = append(list, g.Number)
+		}
+		return list
+	}
+	r.handle.Pin()
+	for _, ordinal := range []uint64{0, 2 << pageShift, 1 << piaShift, 1<<piaShift + 2<<pageShift} {
+		require.NoError(t, x.Set(0, ordinal, logWord(5))) // patched pages and patches
+	}
+	require.Equal(t, []uint64{1, 2}, numbers(), "the directory has unread pages")
+	for _, ordinal := range []uint64{PageSlots, 1<<piaShift + PageSlots} {
+		_, err := x.Load(ordinal)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []uint64{1}, numbers())
+	require.Equal(t, 2, fs.count(), "a reader may still look at it")
+	r.handle.Unpin()
+	require.NoError(t, r.domain.Barrier(t.Context()))
+	reclaim(r.domain)
+	require.Equal(t, 1, fs.count())
+
+	r.handle.Pin()
+	require.NoError(t, x.Set(0, PageSlots, 0))
+	require.NoError(t, x.Set(0, 1<<piaShift+PageSlots, 0))
+	r.handle.Unpin()
+	require.Empty(t, x.BaseGenerations())
+	require.NoError(t, r.domain.Barrier(t.Context()))
+	reclaim(r.domain)
+	require.Zero(t, fs.count())
+	s.model[0], s.model[2<<pageShift], s.model[1<<piaShift], s.model[1<<piaShift+2<<pageShift] = logWord(5), logWord(5), logWord(5), logWord(5)
+	delete(s.model, PageSlots)
+	delete(s.model, 1<<piaShift+PageSlots)
+	checkArray(t, r, x, s.model)
+	next, err := x.FreeOrdinals(0, 1<<20, func(ordinal uint64) {
+		if pageOf(ordinal) < 3 {
+			t.Fatalf("ordinal %d of a written page", ordinal)
+		}
+		require.Zero(t, s.model[ordinal])
+	})
+	require.NoError(t, err)
+	require.Equal(t, uint64(1<<piaShift+2<<pageShift+10), next)
+}
+
+// reclaim lets a domain run what is due.
+func reclaim(d *epoch.Domain) { d.Reclaim() }
+
+func TestCloseUnmapsWhatIsLeft(t *testing.T) {
+	fs := countingFS{vfs.NewMem(), new(sync.Map)}
+	s := pagedSeries(t, fs, "/db")
+	r := newRig(t)
+	x, y := NewArray(r.domain, r.arena, testTable, s.image), NewArray(r.domain, r.arena, testTable, s.image)
+	r.load(t, x, 7)
+	s.close(t)
+	require.NoError(t, x.Close())
+	require.Equal(t, 2, fs.count(), "the other array holds them")
+	require.Equal(t, logWord(1000), r.load(t, y, 7))
+	require.NoError(t, y.Close())
+	require.Zero(t, fs.count())
+	require.Zero(t, r.arena.Stats().InUse)
+}
+
+// At the memory limit reads go on.
+func TestReadsAtTheMemoryLimit(t *testing.T) {
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	a := arena.New(arena.Config{Limit: arena.ChunkSize})
+	for err := error(nil); err == nil; {
+		_, err = a.Alloc(0, blockBytes)
+	}
+	for err := error(nil); err == nil; {
+		_, err = a.Alloc(0, 16)
+	}
+	d := epoch.NewDomain(a)
+	r := &rig{arena: a, domain: d, handle: d.Register()}
+	x := NewArray(d, a, testTable, s.image)
+	before := a.Stats().Requested
+	checkArray(t, r, x, s.model)
+	require.Equal(t, before, a.Stats().Requested)
+	require.NoError(t, x.Close())
+}
+
+// FreeOrdinals of an array leaves out pages that were written.
+func TestArrayFreeOrdinals(t *testing.T) {
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	r := newRig(t)
+	x := r.array(t, testTable, s.image)
+	require.Equal(t, logWord(3), r.load(t, x, PageSlots+3)) // checked, not written
+	r.handle.Pin()
+	require.NoError(t, x.Set(0, 3<<pageShift, logWord(1)))
+	require.NoError(t, x.Set(0, PageSlots+4, logWord(1)))
+	require.NoError(t, x.Set(0, 1<<30, logWord(1)))
+	r.handle.Unpin()
+	got := map[uint64]bool{}
+	for from := uint64(0); ; {
+		next, err := x.FreeOrdinals(from, 100, func(ordinal uint64) {
+			require.False(t, got[ordinal])
+			got[ordinal] = true
+		})
+		require.NoError(t, err)
+		if next == from {
+			break
+		}
+		from = next
+	}
+	for ordinal := uint64(1); ordinal < s.image.HighWater(); ordinal++ {
+		written := pageOf(ordinal) == 3 || pageOf(ordinal) == 1
+		require.Equal(t, s.model[ordinal] == 0 && !written, got[ordinal], "ordinal %d", ordinal)
+	}
+	next, err := r.array(t, testTable, nil).FreeOrdinals(17, 10, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 17, next)
+}
+
+// Readers and writers meet on pages that nobody has touched yet.
+func TestConcurrentFirstTouch(t *testing.T) {
+	fs := countingFS{vfs.NoMap(vfs.NewMem()), new(sync.Map)}
+	s := newSeries(t, fs, "/db")
+	rng := newRand(t)
+	for range 9 {
+		changes := s.randomChanges(rng, 100_000)
+		for ordinal, w := range changes {
+			if w != 0 { // the low bits will count
+				changes[ordinal] = logWord(ordinal << 13)
+			}
+		}
+		s.step(t, changes)
+	}
+	ordinals := make([]uint64, 0, len(s.model))
+	for ordinal := range s.model {
+		ordinals = append(ordinals, ordinal)
+	}
+	for range 5 {
+		r := newRig(t)
+		x := NewArray(r.domain, r.arena, testTable, s.image)
+		var wg sync.WaitGroup
+		for task := range 4 {
+			h := r.domain.Register()
+			seed := rng.Uint64()
+			wg.Go(func() {
+				rng := rand.New(rand.NewPCG(seed, uint64(task)))
+				for range 4000 {
+					ordinal := ordinals[rng.IntN(len(ordinals))]
+					h.Pin()
+					w, err := x.Load(ordinal)
+					if err != nil || w&^0xffff != s.model[ordinal] {
+						t.Errorf("ordinal %d: %v, %v", ordinal, w, err)
+					}
+					if task%2 == 0 { // count in the low bits
+						if _, err := x.CompareAndSwap(h.Shard(), ordinal, w, w+1); err != nil {
+							t.Error(err)
+						}
+					}
+					h.Unpin()
+				}
+			})
+		}
+		wg.Go(func() {
+			err := x.Scan(0, func(ordinal uint64, w Word) bool { return w&^0xffff == s.model[ordinal] })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		require.NoError(t, x.Close())
+	}
+}
+
+// Concurrent increments by CompareAndSwap are all there in the end.
+func TestConcurrentCompareAndSwap(t *testing.T) {
+	r := newRig(t)
+	x := r.array(t, 1, nil)
+	const tasks, rounds, slots = 4, 3000, 5
+	var wg sync.WaitGroup
+	for task := range tasks {
+		h := r.domain.Register()
+		wg.Go(func() {
+			for i := range rounds {
+				ordinal := uint64(i%slots) * 40_000
+				for swapped := false; !swapped; {
+					h.Pin()
+					w, err := x.Load(ordinal)
+					if err == nil {
+						swapped, err = x.CompareAndSwap(h.Shard(), ordinal, w, w+8)
+					}
+					h.Unpin()
+					if err != nil {
+						t.Errorf("task %d: %v", task, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range uint64(slots) {
+		require.Equal(t, Word(tasks*rounds/slots*8), r.load(t, x, i*40_000))
+	}
+	require.EqualValues(t, 3*blockBytes+slots*pageBytes, r.arena.Stats().Requested, "losers gave their pages back")
+}
