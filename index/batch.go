@@ -1,6 +1,9 @@
 package index
 
-import "github.com/rekindledb/rekindle/rowid"
+import (
+	"github.com/rekindledb/rekindle/internal/invariants"
+	"github.com/rekindledb/rekindle/rowid"
+)
 
 // Sizes of the fills of a batch, in entries. The first one of a scan is small,
 // so that a scan for a few rows does not pay for many; they then grow to full
@@ -43,6 +46,7 @@ func (b *Batch) Rows() []rowid.ID { return b.rows }
 
 // Reset drops the entries and keeps the buffers.
 func (b *Batch) Reset() {
+	invariants.Mangle(b.keys)
 	b.keys = b.keys[:0]
 	b.ends = b.ends[:0]
 	b.rows = b.rows[:0]

@@ -43,10 +43,10 @@ type Strategy interface {
 // Spec says which index is meant and lends it the parts it is made of. Arena,
 // Domain, FS and Logger outlive the index.
 type Spec struct {
-	Table      rowid.Table
-	Number     int      // place of the index in its table's list; with Table the identity stored in files
-	Name       string   // "table.index", for errors and log lines
-	DatabaseID [16]byte // stored in files and checked when they are opened
+	Table      rowid.Table // of every row in the index
+	Number     int         // place of the index in its table's list; with Table the identity stored in files
+	Name       string      // "table.index", for errors and log lines
+	DatabaseID [16]byte    // stored in files and checked when they are opened
 
 	Arena  *arena.Arena
 	Domain *epoch.Domain
@@ -73,8 +73,8 @@ type Checkpointer interface {
 // Capture is one index's part of a checkpoint under way. It ends by exactly
 // one call of Published or Abandon, also when Write failed or never ran.
 type Capture interface {
-	// Write puts the captured entries into files made by create, flushed and
-	// synced, and returns all files that the index needs to be opened at this
+	// Write puts the captured entries into files made by create, flushed,
+	// synced and closed, and returns all files that the index needs to be opened at this
 	// checkpoint, older ones included. Create takes a file extension without
 	// the dot, each at most once, and leaves naming to the engine. What the
 	// files hold is fuzzy: at least the entries at the line that were not

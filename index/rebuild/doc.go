@@ -17,17 +17,18 @@
 //
 // # Entry
 //
-//	head  first 8 bytes of the key, big-endian, padded with zero bytes
-//	rest  what follows them; a key of 8 bytes or less has none and needs no
-//	      memory of its own
-//	tail  bits 48-51: length of the key, 9 for every length above 8
-//	      bits 0-47:  ordinal of the row
+//	head  bytes 0-7 of the key as a big-endian number, missing ones being zero
+//	mid   bytes 8-15 likewise
+//	rest  the bytes from 16 on; nil for a shorter key, which needs no memory of
+//	      its own
+//	tail  bits 48-63: length of the key, bits 0-47: ordinal of the row
 //
-// Comparing head, then rest if both entries have one, then tail is comparing
-// (key, RowID): of two keys with equal heads one of which has at most 8 bytes,
-// the shorter is a prefix of the longer, the difference being zero bytes. The
-// four words of an entry travel in registers through the tree's comparisons.
-// The table part of the RowID is that of the index.
+// Comparing head and mid, then rest if both entries have one, then tail is
+// comparing (key, RowID): of two keys that agree in head and mid, and of which
+// one has no rest, the shorter is a prefix of the longer, the difference being
+// zero bytes, and the length decides. The four words of an entry travel in
+// registers through the tree's comparisons. The table part of the RowID is that
+// of the index. Keys have at most 65,535 bytes; the engine admits far less.
 //
 // Ordinals start at 1. An entry with ordinal 0 is a pivot: it sorts just
 // before all entries of its key and is in no tree.

@@ -1,8 +1,8 @@
 package rebuild
 
 import (
+	"bytes"
 	"encoding/binary"
-	"strings"
 	"unsafe"
 
 	"github.com/rekindledb/rekindle/index"
@@ -10,84 +10,92 @@ import (
 )
 
 const (
-	headBytes  = 8
-	longKey    = headBytes + 1 // the length that stands for all above headBytes
-	lengthBits = 48            // shift of the length in tail
-	ordinals   = 1<<lengthBits - 1
+	wordBytes   = 8
+	inlineBytes = 2 * wordBytes // of a key, in the entry itself
+	lengthShift = 48            // of the key's length in tail
+	ordinalMask = 1<<lengthShift - 1
 )
 
 // entry is laid out as the package documentation describes.
 type entry struct {
-	head uint64
-	rest string
-	tail uint64
+	head, mid uint64
+	rest      *byte
+	tail      uint64
 }
 
 // view makes an entry whose rest is the memory of key. It serves comparisons
 // while key is unchanged; own makes it fit to stay in a tree.
 func view(key []byte, ordinal uint64) entry {
-	if len(key) <= headBytes {
-		return entry{head: shortHead(key), tail: uint64(len(key))<<lengthBits | ordinal}
+	e := entry{head: word(key), tail: uint64(len(key))<<lengthShift | ordinal}
+	if len(key) > wordBytes {
+		e.mid = word(key[wordBytes:])
 	}
-	rest := key[headBytes:]
-	return entry{
-		head: binary.BigEndian.Uint64(key),
-		rest: unsafe.String(&rest[0], len(rest)),
-		tail: longKey<<lengthBits | ordinal,
+	if len(key) > inlineBytes {
+		e.rest = &key[inlineBytes]
 	}
+	return e
 }
 
-func shortHead(key []byte) uint64 {
-	if len(key) == headBytes {
+// word is the first bytes of key as a number that compares as they do.
+func word(key []byte) uint64 {
+	if len(key) >= wordBytes {
 		return binary.BigEndian.Uint64(key)
 	}
-	var padded [headBytes]byte
+	var padded [wordBytes]byte
 	copy(padded[:], key)
 	return binary.BigEndian.Uint64(padded[:])
 }
 
 // own returns e with memory of its own.
 func (e entry) own() entry {
-	e.rest = strings.Clone(e.rest)
+	if e.rest != nil {
+		e.rest = &bytes.Clone(e.restBytes())[0]
+	}
 	return e
 }
 
-func less(a, b entry) bool {
+func (e entry) length() int { return int(e.tail >> lengthShift) }
+
+func (e entry) ordinal() uint64 { return e.tail & ordinalMask }
+
+// restBytes is empty for a key that fits into the entry.
+func (e entry) restBytes() []byte {
+	if e.rest == nil {
+		return nil
+	}
+	return unsafe.Slice(e.rest, e.length()-inlineBytes)
+}
+
+// before orders entries by (key, RowID).
+func before(a, b entry) bool {
 	if a.head != b.head {
 		return a.head < b.head
 	}
-	if a.rest != "" && b.rest != "" && a.rest != b.rest {
-		return a.rest < b.rest
+	return beforeBehindHead(a, b)
+}
+
+// beforeBehindHead is apart so that the usual comparison stays small.
+func beforeBehindHead(a, b entry) bool {
+	if a.mid != b.mid {
+		return a.mid < b.mid
+	}
+	if a.rest != nil && b.rest != nil {
+		if d := bytes.Compare(a.restBytes(), b.restBytes()); d != 0 {
+			return d < 0
+		}
 	}
 	return a.tail < b.tail
 }
 
 func sameKey(a, b entry) bool {
-	return a.head == b.head && a.tail>>lengthBits == b.tail>>lengthBits && a.rest == b.rest
+	return a.head == b.head && a.mid == b.mid && a.length() == b.length() &&
+		(a.rest == nil || bytes.Equal(a.restBytes(), b.restBytes()))
 }
-
-// next is the smallest entry above e. Past the largest ordinal the carry into
-// the length makes it the smallest of a longer key, which is above e just so.
-func (e entry) next() entry {
-	e.tail++
-	return e
-}
-
-// previous is a pivot below e and not below any entry of a tree that is. The
-// pivot of the empty key is below all of them and stays what it is.
-func (e entry) previous() entry {
-	if e.tail > 0 {
-		e.tail--
-	}
-	return e
-}
-
-func (e entry) ordinal() uint64 { return e.tail & ordinals }
 
 // appendTo copies the entry out.
 func (e entry) appendTo(b *index.Batch, row rowid.ID) {
-	var head [headBytes]byte
-	binary.BigEndian.PutUint64(head[:], e.head)
-	n := min(e.tail>>lengthBits, headBytes)
-	b.AppendParts(head[:n], []byte(e.rest), row)
+	var inline [inlineBytes]byte
+	binary.BigEndian.PutUint64(inline[:], e.head)
+	binary.BigEndian.PutUint64(inline[wordBytes:], e.mid)
+	b.AppendParts(inline[:min(e.length(), inlineBytes)], e.restBytes(), row)
 }

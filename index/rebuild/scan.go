@@ -22,13 +22,19 @@ func (x *tree) Scan(h *epoch.Handle, r index.Range, c *index.Cursor, b *index.Ba
 
 func (x *tree) ascend(r index.Range, c *index.Cursor, b *index.Batch) (more bool) {
 	start, end := view(r.Lo, 0), view(r.Hi, 0)
-	if c.Started() {
-		if behind := cursorEntry(c).next(); less(start, behind) {
-			start = behind
-		}
+	at := cursorEntry(c)
+	resume := c.Started() && before(start, at)
+	if resume {
+		start = at
 	}
 	x.entries.AscendGreaterOrEqual(start, func(e entry) bool {
-		if r.Hi != nil && !less(e, end) {
+		if resume {
+			resume = false
+			if !before(at, e) { // the entry under the cursor
+				return true
+			}
+		}
+		if r.Hi != nil && !before(e, end) {
 			return false
 		}
 		more = x.deliver(e, b)
@@ -38,24 +44,29 @@ func (x *tree) ascend(r index.Range, c *index.Cursor, b *index.Batch) (more bool
 }
 
 func (x *tree) descend(r index.Range, c *index.Cursor, b *index.Batch) (more bool) {
-	end := view(r.Lo, 0)
+	start, end := view(r.Hi, 0), view(r.Lo, 0)
+	at := cursorEntry(c)
+	resume := c.Started() && (r.Hi == nil || before(at, start))
+	if resume {
+		start = at
+	}
 	visit := func(e entry) bool {
-		if less(e, end) {
+		if resume {
+			resume = false
+			if !before(e, at) {
+				return true
+			}
+		}
+		if before(e, end) {
 			return false
 		}
 		more = x.deliver(e, b)
 		return !more
 	}
-	start, bounded := view(r.Hi, 0), r.Hi != nil
-	if c.Started() {
-		if behind := cursorEntry(c).previous(); !bounded || less(behind, start) {
-			start, bounded = behind, true
-		}
-	}
-	if bounded {
-		x.entries.DescendLessOrEqual(start, visit)
-	} else {
+	if r.Hi == nil && !resume {
 		x.entries.Descend(visit)
+	} else {
+		x.entries.DescendLessOrEqual(start, visit)
 	}
 	return more
 }

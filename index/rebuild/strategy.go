@@ -42,7 +42,7 @@ type builder struct {
 func (b *builder) Add(key []byte, row rowid.ID) error {
 	b.tree.checkRow(row)
 	e := view(key, row.Ordinal())
-	if less(e, b.last) {
+	if before(e, b.last) {
 		return index.ErrOrder
 	}
 	b.last = e.own()
