@@ -39,11 +39,8 @@ const slack = 64
 // fail any more.
 func (t *Tree) grow(h *epoch.Handle, w *work, leaf *guard, p *probe, i int) error {
 	entry := item{row: p.row, val: p.row}
-	if len(p.key) > inlineKey {
-		var err error
-		if entry.long, err = t.writeLong(h, w, p.key); err != nil {
-			return err
-		}
+	if err := t.keepLong(h.Shard(), &w.fresh, p.key, &entry); err != nil {
+		return err
 	}
 	if err := t.plan(h, w, leaf, p.key, entry, i); err != nil {
 		return err
@@ -120,28 +117,21 @@ func (t *Tree) promote(h *epoch.Handle, w *work, lv *level, parent meta) ([]byte
 	if lv.m.level() > 0 {
 		return lv.items.key(lv.cut), item{row: up.row, long: up.long}, nil
 	}
-	return t.separate(h, w, &lv.items, lv.cut, parent)
+	key, sep := separate(&lv.items, lv.cut, parent)
+	return key, sep, t.keepLong(h.Shard(), &w.fresh, key, &sep)
 }
 
 // separate makes a separator between the leaf entries cut−1 and cut: of a key
 // that they share all and the row; otherwise as much of the right one's key as
 // tells them apart, and as the parent has of its other keys, so that those are
 // of one length.
-func (t *Tree) separate(h *epoch.Handle, w *work, it *items, cut int, parent meta) ([]byte, item, error) {
+func separate(it *items, cut int, parent meta) ([]byte, item) {
 	left, right := it.key(cut-1), it.key(cut)
 	shared := commonPrefix(left, right)
-	var sep item
 	if shared == len(right) {
-		sep.row = it.list[cut].row
-	} else {
-		right = right[:separatorLength(shared, len(right), parent)]
+		return right, item{row: it.list[cut].row}
 	}
-	if len(right) <= inlineKey {
-		return right, sep, nil
-	}
-	var err error
-	sep.long, err = t.writeLong(h, w, right)
-	return right, sep, err
+	return right[:separatorLength(shared, len(right), parent)], item{}
 }
 
 func separatorLength(shared, length int, parent meta) int {

@@ -40,6 +40,10 @@ func newRig(t testing.TB, store func(*arena.Arena) Store) *rig {
 func (r *rig) close() {
 	require.NoError(r.t, r.Tree.Close())
 	r.domain.Close()
+	if table, ok := r.store.(interface{ Close() }); ok {
+		table.Close()
+	}
+	require.Zero(r.t, r.arena.Stats().InUse, "memory is left over")
 	require.NoError(r.t, r.arena.Close())
 }
 

@@ -6,19 +6,23 @@ import (
 	"github.com/rekindledb/rekindle/internal/epoch"
 )
 
-// writeLong writes a key into new overflow pages and returns the word of the
-// first one. They stay the work's until the change is made.
-func (t *Tree) writeLong(h *epoch.Handle, w *work, key []byte) (word uint64, err error) {
-	for from := (len(key) - 1) / overflowBytes * overflowBytes; from >= 0; from -= overflowBytes {
-		page, err := t.newNode(h.Shard())
-		if err != nil {
-			return 0, err
-		}
-		w.fresh = append(w.fresh, page)
-		page.writePage(key[from:min(from+overflowBytes, len(key))], word)
-		word = page.word
+// keepLong stores a key out of line if it is long. The new pages are appended to
+// fresh, latched; they are the caller's until the entry is in the tree.
+func (t *Tree) keepLong(shard uint32, fresh *[]guard, key []byte, e *item) error {
+	if len(key) <= inlineKey {
+		return nil
 	}
-	return word, nil
+	e.long = 0
+	for from := (len(key) - 1) / overflowBytes * overflowBytes; from >= 0; from -= overflowBytes {
+		page, err := t.newNode(shard)
+		if err != nil {
+			return err
+		}
+		*fresh = append(*fresh, page)
+		page.writePage(key[from:min(from+overflowBytes, len(key))], e.long)
+		e.long = page.word
+	}
+	return nil
 }
 
 func (n node) writePage(part []byte, link uint64) {

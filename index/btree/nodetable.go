@@ -23,10 +23,10 @@ type NodeTable struct {
 	pages atomic.Pointer[[]unsafe.Pointer] // replaced to grow, under mu
 
 	mu     sync.Mutex
-	next   NodeID   // lowest id never handed out
-	ids    []NodeID // free ids
-	blocks []arena.Ref
-	held   int // blocks taken from the arena
+	refs   []arena.Ref // of the pages
+	next   NodeID      // lowest id never handed out
+	ids    []NodeID    // free ids
+	blocks []arena.Ref // free blocks
 }
 
 var _ Store = (*NodeTable)(nil)
@@ -81,6 +81,7 @@ func (t *NodeTable) extend(shard uint32, id NodeID) error {
 		for w := range uintptr(tablePageWords) {
 			storeWord(unsafe.Add(page, 8*w), 0)
 		}
+		t.refs = append(t.refs, ref)
 		pages = append(pages[:len(pages):len(pages)], page)
 		t.pages.Store(&pages)
 	}
@@ -99,7 +100,6 @@ func (t *NodeTable) NewBlock(shard uint32) (arena.Ref, error) {
 	ref, err := t.arena.Alloc(shard, NodeSize)
 	if err == nil {
 		storeWord(t.arena.Pointer(ref), 0)
-		t.held++
 	}
 	return ref, err
 }
@@ -130,4 +130,26 @@ func (t *NodeTable) Replaced(shard uint32, _ NodeID, old, _ uint64) {
 func (t *NodeTable) Dropped(shard uint32, id NodeID, last, _ uint64) {
 	t.FreeID(id)
 	t.FreeBlock(shard, arena.Ref(last))
+}
+
+// Pooled returns the number of free blocks kept.
+func (t *NodeTable) Pooled() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.blocks)
+}
+
+// Close gives the memory of the table and of all free blocks back. The tree is
+// closed and no pin exists.
+func (t *NodeTable) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, ref := range t.blocks {
+		t.arena.Free(0, ref, NodeSize)
+	}
+	for _, ref := range t.refs {
+		t.arena.Free(0, ref, tablePageSize)
+	}
+	t.blocks, t.refs, t.ids = nil, nil, nil
+	t.pages.Store(new([]unsafe.Pointer))
 }

@@ -198,7 +198,8 @@ func (t *Tree) newSeparator(h *epoch.Handle, w *work, it *items, cut int, pr pai
 		e := it.list[cut]
 		return it.key(cut), item{row: e.row, long: e.long}, nil
 	}
-	return t.separate(h, w, it, cut, pr.parent.meta())
+	key, sep := separate(it, cut, pr.parent.meta())
+	return key, sep, t.keepLong(h.Shard(), &w.fresh, key, &sep)
 }
 
 // write lays the three nodes out and unlatches them.
