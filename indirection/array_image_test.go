@@ -12,37 +12,6 @@ import (
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
-// countingFS counts open mappings.
-type countingFS struct {
-	vfs.FS
-	mapped *sync.Map // Mapping -> name
-}
-
-type countedMapping struct {
-	vfs.Mapping
-	fs countingFS
-}
-
-func (fs countingFS) Map(name string) (vfs.Mapping, error) {
-	m, err := fs.FS.Map(name)
-	if err != nil {
-		return nil, err
-	}
-	c := &countedMapping{m, fs}
-	fs.mapped.Store(c, name)
-	return c, nil
-}
-
-func (m *countedMapping) Close() error {
-	m.fs.mapped.Delete(m)
-	return m.Mapping.Close()
-}
-
-func (fs countingFS) count() (n int) {
-	fs.mapped.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
 // checkArray compares an array with a model by Scan and by Load, on slots that
 // are in use and on others.
 func checkArray(t testing.TB, r *rig, x *Array, model map[uint64]Word) {
@@ -161,12 +130,12 @@ func TestUntouchedPagesStayInTheFile(t *testing.T) {
 // Each file stays mapped as long as a page needs it, and no longer.
 func TestFilesAreUnmappedWhenNoPageNeedsThem(t *testing.T) {
 	r := newRig(t)
-	fs := countingFS{vfs.NewMem(), new(sync.Map)}
+	fs := vfs.NewMem()
 	s := pagedSeries(t, fs, "/db")
-	require.Equal(t, 2, fs.count())
+	require.Equal(t, 2, fs.Handles())
 	x := r.array(t, testTable, s.image)
 	s.close(t)
-	require.Equal(t, 2, fs.count(), "the array holds them")
+	require.Equal(t, 2, fs.Handles(), "the array holds them")
 	require.Len(t, x.BaseGenerations(), 2)
 
 	numbers := func() (list []uint64) {
@@ -185,11 +154,11 @@ func TestFilesAreUnmappedWhenNoPageNeedsThem(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, []uint64{1}, numbers())
-	require.Equal(t, 2, fs.count(), "a reader may still look at it")
+	require.Equal(t, 2, fs.Handles(), "a reader may still look at it")
 	r.handle.Unpin()
 	require.NoError(t, r.domain.Barrier(t.Context()))
 	reclaim(r.domain)
-	require.Equal(t, 1, fs.count())
+	require.Equal(t, 1, fs.Handles())
 
 	r.handle.Pin()
 	require.NoError(t, x.Set(0, PageSlots, 0))
@@ -198,7 +167,7 @@ func TestFilesAreUnmappedWhenNoPageNeedsThem(t *testing.T) {
 	require.Empty(t, x.BaseGenerations())
 	require.NoError(t, r.domain.Barrier(t.Context()))
 	reclaim(r.domain)
-	require.Zero(t, fs.count())
+	require.Zero(t, fs.Handles())
 	s.model[0], s.model[2<<pageShift], s.model[1<<piaShift], s.model[1<<piaShift+2<<pageShift] = logWord(5), logWord(5), logWord(5), logWord(5)
 	delete(s.model, PageSlots)
 	delete(s.model, 1<<piaShift+PageSlots)
@@ -217,17 +186,17 @@ func TestFilesAreUnmappedWhenNoPageNeedsThem(t *testing.T) {
 func reclaim(d *epoch.Domain) { d.Reclaim() }
 
 func TestCloseUnmapsWhatIsLeft(t *testing.T) {
-	fs := countingFS{vfs.NewMem(), new(sync.Map)}
+	fs := vfs.NewMem()
 	s := pagedSeries(t, fs, "/db")
 	r := newRig(t)
 	x, y := NewArray(r.domain, r.arena, testTable, s.image), NewArray(r.domain, r.arena, testTable, s.image)
 	r.load(t, x, 7)
 	s.close(t)
 	require.NoError(t, x.Close())
-	require.Equal(t, 2, fs.count(), "the other array holds them")
+	require.Equal(t, 2, fs.Handles(), "the other array holds them")
 	require.Equal(t, logWord(1000), r.load(t, y, 7))
 	require.NoError(t, y.Close())
-	require.Zero(t, fs.count())
+	require.Zero(t, fs.Handles())
 	require.Zero(t, r.arena.Stats().InUse)
 }
 
@@ -284,8 +253,7 @@ func TestArrayFreeOrdinals(t *testing.T) {
 
 // Readers and writers meet on pages that nobody has touched yet.
 func TestConcurrentFirstTouch(t *testing.T) {
-	fs := countingFS{vfs.NoMap(vfs.NewMem()), new(sync.Map)}
-	s := newSeries(t, fs, "/db")
+	s := newSeries(t, vfs.NewMem(), "/db")
 	rng := newRand(t)
 	for range 9 {
 		changes := s.randomChanges(rng, 100_000)
