@@ -2,11 +2,10 @@ package logstream
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
-
-import "fmt"
 
 // Acknowledge is the wait at the end of a commit, after Publish. With sync it
 // returns when the commit is durable, without when it is visible; a log in

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"sync"
 
@@ -148,11 +147,8 @@ func (l *Log) prepareStreams(targets []Position) error {
 	return errors.Join(full...)
 }
 
+// makeDir makes the directory durable, also one that a killed process left.
 func (l *Log) makeDir() error {
-	_, err := l.opt.FS.Stat(l.opt.Dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	if err := l.opt.FS.MkdirAll(l.opt.Dir); err != nil {
 		return noSpace(err)
 	}
