@@ -6,12 +6,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle/internal/invariants"
 )
 
 // TestStress passes blocks between goroutines, which check and free what
 // others allocated.
 func TestStress(t *testing.T) {
-	const workers, steps = 4, 20_000
+	const workers = 4
+	steps := 20_000
+	if invariants.Enabled {
+		steps = 3_000
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a := newArena(t, Config{Shards: 4})
