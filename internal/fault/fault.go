@@ -37,6 +37,7 @@ var (
 	ErrCommitUnknown     = errors.New("commit outcome is unknown")
 	ErrSnapshotTooOld    = errors.New("snapshot is too old")
 	ErrCheckpointStalled = errors.New("checkpoints keep failing and the log tail is at its limit")
+	ErrOpenTransactions  = errors.New("transactions were still open")
 )
 
 // Conflict is a write-write conflict: another transaction got there first.

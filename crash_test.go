@@ -1,0 +1,135 @@
+package rekindle_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/crashtest"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// powerCut is a disk as it was left before some operation, and what had been
+// acknowledged by then.
+type powerCut struct {
+	op    int
+	disk  *vfs.Mem
+	acked map[int32]int64
+}
+
+// recorder takes powerCuts before every stride-th operation.
+type recorder struct {
+	fs     *vfs.Mem
+	rng    *rand.Rand
+	stride int
+	mu     sync.Mutex
+	acked  map[int32]int64
+	cuts   []powerCut
+}
+
+func record(fs *vfs.Mem, stride int, acked map[int32]int64) *recorder {
+	r := &recorder{fs: fs, rng: rand.New(rand.NewPCG(7, 7)), stride: stride, acked: maps.Clone(acked)}
+	fs.OnOp(func(n int, _ vfs.Op) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n%r.stride == 0 {
+			for _, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random, vfs.Random} {
+				r.cuts = append(r.cuts, powerCut{n, fs.CrashClone(r.rng, mode), maps.Clone(r.acked)})
+			}
+		}
+		return nil
+	})
+	return r
+}
+
+func (r *recorder) ack(worker int32, seq int64) {
+	r.mu.Lock()
+	r.acked[worker] = seq
+	r.mu.Unlock()
+}
+
+// stop ends the recording and returns what was recorded.
+func (r *recorder) stop() []powerCut {
+	r.fs.OnOp(nil)
+	return r.cuts
+}
+
+func openWorkload(t *testing.T, fs vfs.FS, streams int) (*rekindle.DB, *crashtest.Workload) {
+	t.Helper()
+	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, LogStreams: streams}
+	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
+	require.NoError(t, err)
+	w, err := crashtest.Open(t.Context(), db)
+	require.NoError(t, err)
+	return db, w
+}
+
+// script commits, rotates segments, checkpoints, closes and opens again.
+func script(t *testing.T, fs *vfs.Mem, streams int, ack func(int32, int64)) {
+	for range 2 {
+		db, w := openWorkload(t, fs, streams)
+		for i := range int32(90) {
+			seq, err := w.Step(t.Context(), i%3)
+			require.NoError(t, err)
+			ack(i%3, seq)
+			if i%25 == 24 {
+				require.NoError(t, db.Checkpoint(t.Context()))
+			}
+		}
+		require.NoError(t, db.Close(t.Context()))
+	}
+}
+
+// TestPowerCutAtEveryOperation cuts the power before every file operation of a
+// life with commits, rotations, checkpoints, a close and an open, and looks at
+// what each cut has left; and again before every operation of that recovery.
+func TestPowerCutAtEveryOperation(t *testing.T) {
+	stride, deep := 1, 25
+	if testing.Short() {
+		stride, deep = 11, 60
+	}
+	for _, streams := range []int{1, 2} {
+		fs := vfs.NewMem()
+		r := record(fs, stride, nil)
+		r.acked = map[int32]int64{}
+		script(t, fs, streams, r.ack)
+		cuts := r.stop()
+		t.Logf("%d streams: %d operations, %d power cuts", streams, fs.Ops(), len(cuts))
+		for i, cut := range cuts {
+			if i%deep == 0 {
+				checkRecovery(t, cut, streams)
+			} else {
+				checkCut(t, cut, streams)
+			}
+		}
+	}
+}
+
+// checkCut opens what a power cut has left and looks at everything.
+func checkCut(t *testing.T, cut powerCut, streams int) {
+	t.Helper()
+	db, w := openWorkload(t, cut.disk, streams)
+	require.NoError(t, w.Check(t.Context(), cut.acked), "operation %d", cut.op)
+	require.NoError(t, db.Close(t.Context()))
+}
+
+// checkRecovery is checkCut with a second power cut at every operation of the
+// recovery, a commit and a checkpoint.
+func checkRecovery(t *testing.T, cut powerCut, streams int) {
+	t.Helper()
+	r := record(cut.disk, 1, cut.acked)
+	db, w := openWorkload(t, cut.disk, streams)
+	require.NoError(t, w.Check(t.Context(), cut.acked), "operation %d", cut.op)
+	seq, err := w.Step(t.Context(), 0)
+	require.NoError(t, err)
+	r.ack(0, seq)
+	require.NoError(t, db.Checkpoint(t.Context()))
+	for _, second := range r.stop() {
+		checkCut(t, second, streams)
+	}
+	require.NoError(t, db.Close(t.Context()))
+}

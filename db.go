@@ -1,0 +1,251 @@
+package rekindle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/recovery"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// DB is an open database. It is safe for concurrent use.
+//
+// Its parts, from the bottom: the arena holds row versions, the log holds
+// records of all commits, each table has an indirection array from row to
+// either of them and an index per key.
+//
+//	To read:       pin an epoch; index → row → slot → version of the snapshot;
+//	               check its key; copy; unpin.
+//	To write:      put an uncommitted version over the newest committed one,
+//	               then enter its new keys.
+//	To commit:     reserve CTS and place in the log; encode; note the log
+//	               addresses; stamp; publish; wait for the disk.
+//	To checkpoint: apply the log since the last one to its array files; name
+//	               the new files in the manifest.
+//	To recover:    map the array files; set the slots of the tail's rows.
+type DB struct {
+	opts     Options
+	strategy index.Strategy
+	state    *recovery.State
+	arena    *arena.Arena
+	epochs   *epoch.Domain
+	log      *logstream.Log
+	manager  *txn.Manager
+	catalog  catalog
+	report   recovery.Report
+
+	collector    *gc.Collector
+	checkpointer *recovery.Checkpointer // nil when read-only
+	growth       growth
+
+	background sync.WaitGroup
+	stop       context.CancelFunc
+	closed     atomic.Bool
+	closing    sync.Mutex
+}
+
+// Open opens the database in a directory, recovering it if it was not closed,
+// or creates one there. It can take as long as the log's tail is long, and with
+// the rebuild strategy as long as it takes to read all rows; ctx ends it early.
+// Nil options mean defaults.
+//
+// Errors: ErrLocked if the database is open already; ErrFormat, ErrCorrupt,
+// ErrForeignFile or ErrMissingFile for files that cannot be used;
+// ErrInvalidOptions. A failed Open changes nothing in the directory.
+func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
+	db := &DB{opts: opts.withDefaults()}
+	if err := db.opts.validate(); err != nil {
+		return nil, err
+	}
+	db.catalog.db = db
+	if err := db.open(ctx, dir); err != nil {
+		return nil, errors.Join(err, db.release(ctx))
+	}
+	db.start()
+	return db, nil
+}
+
+func (db *DB) open(ctx context.Context, dir string) error {
+	db.arena = arena.New(arena.Config{Limit: db.opts.MemoryLimit})
+	db.epochs = epoch.NewDomain(db.arena)
+	var err error
+	db.state, err = recovery.Open(ctx, recovery.Config{
+		FS:       db.opts.fs,
+		Dir:      dir,
+		ReadOnly: db.opts.ReadOnly,
+		Verify:   db.opts.VerifyOnOpen,
+		New:      db.newHeader(),
+		Arena:    db.arena,
+		Epochs:   db.epochs,
+		Logger:   db.opts.Logger,
+		Progress: db.progress,
+	})
+	if err != nil {
+		return err
+	}
+	db.report = db.state.Report
+	if err := db.checkHeader(); err != nil {
+		return err
+	}
+	if err := db.openLog(); err != nil {
+		return err
+	}
+	if err := db.catalog.load(ctx); err != nil {
+		return err
+	}
+	return db.openCheckpointer()
+}
+
+func (db *DB) progress(phase string, done, total int64) {
+	if db.opts.Progress != nil {
+		db.opts.Progress(Progress{phase, done, total})
+	}
+}
+
+// newHeader says what a new database is made with.
+func (db *DB) newHeader() recovery.Header {
+	h := recovery.Header{LogStreams: db.opts.LogStreams, SegmentBytes: db.opts.SegmentBytes, Strategy: db.opts.IndexStrategy}
+	if h.LogStreams == 0 {
+		h.LogStreams = 1
+	}
+	if h.SegmentBytes == 0 {
+		h.SegmentBytes = logstream.DefaultSegmentBytes
+	}
+	if h.Strategy == "" {
+		h.Strategy = defaultStrategy
+	}
+	return h
+}
+
+// checkHeader compares the options with what the database was made with.
+func (db *DB) checkHeader() (err error) {
+	h, o := &db.state.Header, &db.opts
+	switch {
+	case o.LogStreams != 0 && o.LogStreams != h.LogStreams:
+		return invalidOption("LogStreams is %d, the database has %d", o.LogStreams, h.LogStreams)
+	case o.SegmentBytes != 0 && o.SegmentBytes != h.SegmentBytes:
+		return invalidOption("SegmentBytes is %d, the database has %d", o.SegmentBytes, h.SegmentBytes)
+	case o.IndexStrategy != "" && o.IndexStrategy != h.Strategy:
+		return invalidOption("IndexStrategy is %q, the database has %q", o.IndexStrategy, h.Strategy)
+	}
+	db.strategy, err = strategyNamed(h.Strategy)
+	return err
+}
+
+func (db *DB) openLog() error {
+	o := db.state.LogOptions()
+	o.Durability = db.opts.Durability.log()
+	var err error
+	if db.log, err = logstream.Open(o, db.state.Tail.Start); err != nil {
+		return err
+	}
+	db.manager = txn.NewManager(txn.Config{
+		Arena:      db.arena,
+		Epochs:     db.epochs,
+		Log:        db.log,
+		Durability: o.Durability,
+		MaxRow:     int(min(maxRowBytes, db.state.Header.SegmentBytes/8)),
+		MaxPart:    min(maxRowBytes, db.log.MaxFrame()/2),
+		MaxRecord:  db.log.MaxFrame() / 2,
+		ReadOnly:   db.opts.ReadOnly,
+		Find:       db.catalog.byID,
+		Assist:     func() { db.collector.Assist() },
+	})
+	db.collector = gc.New(db.manager, db.opts.Logger)
+	return nil
+}
+
+func (db *DB) openCheckpointer() error {
+	if db.opts.ReadOnly {
+		return nil
+	}
+	if err := db.state.Suspects(db.collector.Add); err != nil {
+		return err
+	}
+	var err error
+	db.checkpointer, err = recovery.NewCheckpointer(db.state, recovery.Engine{
+		Log:       db.log,
+		Manager:   db.manager,
+		Collector: db.collector,
+		Tables:    db.catalog.tables,
+	})
+	return err
+}
+
+// RecoveryReport says what Open found and did.
+func (db *DB) RecoveryReport() RecoveryReport { return db.report }
+
+// RecoveryReport describes an Open.
+type RecoveryReport = recovery.Report
+
+// closeGrace is how long Close waits for open transactions if its context does
+// not end earlier.
+const closeGrace = time.Second
+
+// Close waits a moment for open transactions, ends those that remain, writes a
+// last checkpoint and releases everything. It returns ErrOpenTransactions if it
+// had to end some. If ctx ends it goes on without the checkpoint: the next Open
+// then replays the tail. Closing again returns ErrClosed.
+func (db *DB) Close(ctx context.Context) error {
+	db.closing.Lock()
+	defer db.closing.Unlock()
+	if db.closed.Load() {
+		return fault.ErrClosed
+	}
+	db.awaitTransactions(ctx)
+	db.closed.Store(true)
+	var errs []error
+	if n := db.manager.Close(); n > 0 {
+		errs = append(errs, fmt.Errorf("%w: %d", fault.ErrOpenTransactions, n))
+	}
+	db.stop()
+	db.background.Wait()
+	if db.checkpointer != nil && db.log.Failed() == nil {
+		if _, err := db.checkpointer.Run(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
+		}
+	}
+	return errors.Join(append(errs, db.release(ctx))...)
+}
+
+func (db *DB) awaitTransactions(ctx context.Context) {
+	deadline := time.Now().Add(closeGrace)
+	for db.manager.Open() > 0 && ctx.Err() == nil && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond) // polls: nothing signals the end of the last transaction
+	}
+}
+
+// release gives back what open has taken, as far as it got.
+func (db *DB) release(ctx context.Context) error {
+	var errs []error
+	if db.log != nil {
+		errs = append(errs, db.log.Close(ctx))
+	}
+	if db.checkpointer != nil {
+		errs = append(errs, db.checkpointer.Close())
+	}
+	errs = append(errs, db.catalog.close())
+	if db.state != nil {
+		errs = append(errs, db.state.CloseArrays())
+	}
+	if db.epochs != nil {
+		db.epochs.Close()
+	}
+	if db.arena != nil {
+		errs = append(errs, db.arena.Close())
+	}
+	if db.state != nil {
+		errs = append(errs, db.state.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,119 @@
+package rekindle_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+type item struct {
+	ID    int64  `rekindle:",pk"`
+	Name  string `rekindle:",unique"`
+	Group int32  `rekindle:",index"`
+	Note  *string
+}
+
+func openItems(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *rekindle.Table[item]) {
+	t.Helper()
+	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
+	require.NoError(t, err)
+	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	return db, items
+}
+
+func update(t *testing.T, db *rekindle.DB, fn func(tx *rekindle.Tx)) {
+	t.Helper()
+	require.NoError(t, db.Update(t.Context(), func(tx *rekindle.Tx) error {
+		fn(tx)
+		return nil
+	}))
+}
+
+func allItems(t *testing.T, db *rekindle.DB, items *rekindle.Table[item]) []item {
+	t.Helper()
+	var all []item
+	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		for row, err := range items.All(tx) {
+			if err != nil {
+				return err
+			}
+			all = append(all, row)
+		}
+		return nil
+	}))
+	return all
+}
+
+func TestStatements(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
+	note := "hello"
+	update(t, db, func(tx *rekindle.Tx) {
+		require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "one", Group: 7}))
+		require.NoError(t, items.Insert(tx, &item{ID: 2, Name: "two", Group: 7, Note: &note}))
+		require.ErrorIs(t, items.Insert(tx, &item{ID: 1, Name: "uno"}), rekindle.ErrDuplicateKey)
+		require.ErrorIs(t, items.Insert(tx, &item{ID: 3, Name: "two"}), rekindle.ErrDuplicateKey)
+		require.ErrorIs(t, items.Update(tx, &item{ID: 9, Name: "nine"}), rekindle.ErrNotFound)
+		require.ErrorIs(t, items.Update(tx, &item{ID: 1, Name: "two"}), rekindle.ErrDuplicateKey)
+		require.NoError(t, items.Update(tx, &item{ID: 1, Name: "uno", Group: 8}))
+		require.NoError(t, items.Upsert(tx, &item{ID: 3, Name: "one"}))
+	})
+	require.Equal(t, []item{{1, "uno", 8, nil}, {2, "two", 7, &note}, {3, "one", 0, nil}}, allItems(t, db, items))
+	update(t, db, func(tx *rekindle.Tx) {
+		require.NoError(t, items.Delete(tx, &item{ID: 2}))
+		require.ErrorIs(t, items.Delete(tx, &item{ID: 2}), rekindle.ErrNotFound)
+		row := item{ID: 2}
+		require.ErrorIs(t, items.Get(tx, &row), rekindle.ErrNotFound)
+		row = item{Name: "uno"}
+		require.NoError(t, items.GetBy(tx, "name", &row))
+		require.Equal(t, item{1, "uno", 8, nil}, row)
+	})
+	_, err := db.CrossCheck(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, db.Close(t.Context()))
+}
+
+func TestReopen(t *testing.T) {
+	fs := vfs.NewMem()
+	var want []item
+	for round := range 10 {
+		db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10})
+		require.Equal(t, want, allItems(t, db, items), "round %d", round)
+		_, err := db.CrossCheck(t.Context())
+		require.NoError(t, err)
+		for i := range 50 {
+			row := item{ID: int64(round*50 + i), Name: string(rune('a'+round)) + string(rune('A'+i)), Group: int32(i)}
+			update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &row)) })
+			want = append(want, row)
+		}
+		require.NoError(t, db.Close(t.Context()))
+	}
+}
+
+func TestRecoverWithoutClose(t *testing.T) {
+	fs := vfs.NewMem()
+	db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10})
+	for i := range 500 {
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Insert(tx, &item{ID: int64(i), Name: string(rune(0x4e00 + i)), Group: int32(i % 3)}))
+		})
+		if i == 250 {
+			require.NoError(t, db.Checkpoint(t.Context()))
+		}
+	}
+	want := allItems(t, db, items)
+	require.Len(t, want, 500)
+
+	crashed := fs.CrashClone(nil, vfs.Strict)
+	again, items2 := openItems(t, crashed, rekindle.Options{})
+	require.Equal(t, want, allItems(t, again, items2))
+	require.EqualValues(t, 249, again.RecoveryReport().TailRecords)
+	_, err := again.CrossCheck(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, again.Close(t.Context()))
+	require.NoError(t, db.Close(context.Background()))
+}

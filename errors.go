@@ -1,0 +1,84 @@
+package rekindle
+
+import "github.com/rekindledb/rekindle/internal/fault"
+
+// Errors are compared with errors.Is; those with more to say also have a type
+// for errors.As.
+var (
+	// ErrClosed: the database has been closed.
+	ErrClosed = fault.ErrClosed
+	// ErrTxDone: the transaction has been committed or rolled back.
+	ErrTxDone = fault.ErrTxDone
+	// ErrTxBusy: another goroutine is inside a call on the same transaction.
+	ErrTxBusy = fault.ErrTxBusy
+	// ErrTxReadOnly: a write in a read-only transaction.
+	ErrTxReadOnly = fault.ErrTxReadOnly
+	// ErrReadOnly: the database was opened read-only, or has become read-only
+	// because writing its log failed.
+	ErrReadOnly = fault.ErrReadOnly
+	// ErrConflict: another transaction wrote the row, or holds the unique key,
+	// since this one began. The transaction cannot win; run it again. See
+	// ConflictError.
+	ErrConflict = fault.ErrConflict
+	// ErrDuplicateKey: a unique key is taken. The transaction goes on as if the
+	// statement had not been. See DuplicateKeyError.
+	ErrDuplicateKey = fault.ErrDuplicateKey
+	// ErrNotFound: no visible row has the key, or there is no such table. See
+	// NotFoundError.
+	ErrNotFound = fault.ErrNotFound
+	// ErrKeyTooLarge: an encoded key passes its limit of 4096 bytes. See
+	// TooLargeError.
+	ErrKeyTooLarge = fault.ErrKeyTooLarge
+	// ErrRowTooLarge: a row passes its limit, see Options.SegmentBytes and
+	// TooLargeError.
+	ErrRowTooLarge = fault.ErrRowTooLarge
+	// ErrSchema: a struct tag, a table definition or a column value is wrong.
+	// See SchemaError.
+	ErrSchema = fault.ErrSchema
+	// ErrSchemaMismatch: the stored table has another schema. See SchemaError.
+	ErrSchemaMismatch = fault.ErrSchemaMismatch
+	// ErrInvalidQuery: a query names an unknown index or has wrong values.
+	ErrInvalidQuery = fault.ErrInvalidQuery
+	// ErrInvalidOptions: the options contradict themselves or the database.
+	ErrInvalidOptions = fault.ErrInvalidOptions
+	// ErrLocked: the database is open, in this process or another.
+	ErrLocked = fault.ErrLocked
+	// ErrFormat: a file has a format version that this release does not know.
+	// See FileError, as for the next three.
+	ErrFormat = fault.ErrFormat
+	// ErrCorrupt: a file is damaged.
+	ErrCorrupt = fault.ErrCorrupt
+	// ErrForeignFile: a file belongs to another database.
+	ErrForeignFile = fault.ErrForeignFile
+	// ErrMissingFile: a file that the database needs is not there.
+	ErrMissingFile = fault.ErrMissingFile
+	// ErrNoSpace: the disk has no room for the commit. Nothing was published.
+	ErrNoSpace = fault.ErrNoSpace
+	// ErrMemoryLimit: Options.MemoryLimit is reached.
+	ErrMemoryLimit = fault.ErrMemoryLimit
+	// ErrCommitUnknown: the commit is visible, but the context ended or the
+	// disk failed before it was known to be durable. Update does not retry it.
+	ErrCommitUnknown = fault.ErrCommitUnknown
+	// ErrCheckpointStalled: checkpoints keep failing and the log has grown too
+	// far to go on without one.
+	ErrCheckpointStalled = fault.ErrCheckpointStalled
+	// ErrOpenTransactions: Close had to end transactions that were still open.
+	// The database is closed all the same.
+	ErrOpenTransactions = fault.ErrOpenTransactions
+)
+
+// Typed errors.
+type (
+	// ConflictError says which row or unique key was contested, and why.
+	ConflictError = fault.Conflict
+	// DuplicateKeyError says which unique key is taken.
+	DuplicateKeyError = fault.DuplicateKey
+	// NotFoundError says which key or table is missing.
+	NotFoundError = fault.NotFound
+	// TooLargeError says what is too large and what the limit is.
+	TooLargeError = fault.TooLarge
+	// SchemaError says which column is wrong and how.
+	SchemaError = fault.Schema
+	// FileError says which file is wrong, where and how.
+	FileError = fault.File
+)

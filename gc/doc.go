@@ -1,0 +1,24 @@
+// Package gc gives back what nobody can see any more: row versions, index
+// entries, row identities, log segments and checkpoint files.
+//
+// # Rows and entries
+//
+// Transactions report garbage in order (see txn.Queue). A piece is due when
+// the watermark has reached its commit timestamp. The order of one row's
+// pieces is versions, suspects, row: the chain is cut first, so that an old
+// version no longer vouches for an old key; then each suspect (index, key,
+// row) is removed if, under the key's latch, no version of the row has that
+// key; last the ordinal of a deleted row is free for reuse. A suspect is the
+// only way to a physical removal: an entry forgotten is garbage that the key
+// check of every reader hides, an entry removed wrongly is a lost row.
+//
+// One collector works a database, on one goroutine at a time. When it falls
+// behind, writers lend a hand through Assist.
+//
+// # Files
+//
+// Segments and Files apply the rules for letting go: the last two complete
+// checkpoints stay usable, always. A log segment goes when it ends at or
+// before the replay positions of both and holds no live byte at either; a
+// checkpoint file goes when neither names it.
+package gc

@@ -1,0 +1,69 @@
+package gc
+
+import (
+	"github.com/rekindledb/rekindle/logstream"
+)
+
+// KeptCheckpoints is how many complete checkpoints stay usable, always.
+const KeptCheckpoints = 2
+
+// Kept is what a kept checkpoint needs.
+type Kept struct {
+	Replay []logstream.Position // per stream: where its replay starts
+	Live   map[SegmentID]int64  // bytes of records that its array names
+	Files  map[string]bool      // checkpoint files it refers to
+}
+
+// SegmentID names a segment of the log.
+type SegmentID struct {
+	Stream int
+	First  logstream.Position
+}
+
+// Segments returns the segments that no kept checkpoint needs: each ends at or
+// before the replay positions of all of them and holds no live byte in any.
+// With fewer than KeptCheckpoints nothing goes, because then the fallback is
+// the log from its start.
+func Segments(all []logstream.Segment, kept []Kept) []SegmentID {
+	if len(kept) < KeptCheckpoints {
+		return nil
+	}
+	var free []SegmentID
+	for _, s := range all {
+		id := SegmentID{s.Stream, s.First}
+		if unneeded(id, s.End, kept) {
+			free = append(free, id)
+		}
+	}
+	return free
+}
+
+func unneeded(id SegmentID, end logstream.Position, kept []Kept) bool {
+	for _, k := range kept {
+		if id.Stream >= len(k.Replay) || end > k.Replay[id.Stream] || k.Live[id] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Files returns those of the existing checkpoint files that no kept checkpoint
+// refers to.
+func Files(existing []string, kept []Kept) []string {
+	var free []string
+	for _, name := range existing {
+		if !referred(name, kept) {
+			free = append(free, name)
+		}
+	}
+	return free
+}
+
+func referred(name string, kept []Kept) bool {
+	for _, k := range kept {
+		if k.Files[name] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+package rekindle
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/logstream"
+)
+
+// Durability says what a commit waits for: Sync, None, or a duration, which
+// makes a commit return when it is visible while a crash takes back at most the
+// commits of that time. The zero value is Sync.
+type Durability time.Duration
+
+const (
+	// Sync: a commit returns when it is on disk.
+	Sync Durability = 0
+	// None: a commit returns when it is visible. It is normally on disk some
+	// 10 ms later, but nothing is promised.
+	None Durability = -1
+)
+
+// Interval is the durability that a crash may take the commits of the last d
+// from.
+func Interval(d time.Duration) Durability { return Durability(d) }
+
+func (d Durability) log() logstream.Durability {
+	switch {
+	case d == Sync:
+		return logstream.Durability{Mode: logstream.Sync}
+	case d < 0:
+		return logstream.Durability{Mode: logstream.None}
+	}
+	return logstream.Durability{Mode: logstream.Interval, Interval: time.Duration(d)}
+}
+
+// Options configure Open. The zero value, or nil, is a good choice for most
+// uses. LogStreams, SegmentBytes and IndexStrategy are fixed when the database
+// is created; later they are taken from the database if left zero and checked
+// otherwise.
+type Options struct {
+	// ReadOnly opens without changing a single byte, also after a crash: the
+	// log's tail is replayed in memory.
+	ReadOnly bool
+	// Durability of commits, Sync by default. A transaction may choose its own.
+	Durability Durability
+	// LogStreams is the number of log streams written in parallel, 1 by default.
+	LogStreams int
+	// SegmentBytes is the size of a log segment: a power of two, 16 MiB by
+	// default. A row takes at most an eighth of it, and at most 1 MiB.
+	SegmentBytes int64
+	// CheckpointBytes is how much the log grows between two checkpoints, 64 MiB
+	// by default. Negative: only Checkpoint and Close write one.
+	CheckpointBytes int64
+	// MemoryLimit bounds the memory for rows in bytes; a write beyond it fails
+	// with ErrMemoryLimit. 0 means no limit.
+	MemoryLimit int64
+	// IndexStrategy says how indexes come back after a restart: "rebuild".
+	IndexStrategy string
+	// MaxRetries bounds how often Update runs a function again after a
+	// conflict, 100 by default. Negative: never.
+	MaxRetries int
+	// VerifyOnOpen reads and checks every array file before Open returns.
+	VerifyOnOpen bool
+	// Logger gets warnings, such as damage found and worked around. Nil discards.
+	Logger *slog.Logger
+	// Progress, if set, is called now and then while Open works, from its
+	// goroutine.
+	Progress func(Progress)
+
+	fs vfs.FS // for tests; nil = the operating system's
+}
+
+// Progress says how far a phase of Open has come. Total is 0 if unknown.
+type Progress struct {
+	Phase string
+	Done  int64
+	Total int64
+}
+
+const (
+	defaultCheckpointBytes = 64 << 20
+	defaultMaxRetries      = 100
+	defaultStrategy        = "rebuild"
+	maxRowBytes            = 1 << 20
+)
+
+// withDefaults returns a copy with everything filled in that does not depend
+// on the database.
+func (o *Options) withDefaults() Options {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.CheckpointBytes == 0 {
+		r.CheckpointBytes = defaultCheckpointBytes
+	}
+	if r.MaxRetries == 0 {
+		r.MaxRetries = defaultMaxRetries
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	if r.fs == nil {
+		r.fs = vfs.OS()
+	}
+	return r
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.LogStreams < 0 || o.LogStreams > logstream.MaxStreams:
+		return invalidOption("LogStreams is %d, not in [0, %d]", o.LogStreams, logstream.MaxStreams)
+	case o.SegmentBytes != 0 && (o.SegmentBytes < logstream.MinSegmentBytes || o.SegmentBytes > logstream.MaxSegmentBytes || o.SegmentBytes&(o.SegmentBytes-1) != 0):
+		return invalidOption("SegmentBytes is %d, not a power of two in [%d, %d]", o.SegmentBytes, logstream.MinSegmentBytes, logstream.MaxSegmentBytes)
+	case o.MemoryLimit < 0:
+		return invalidOption("MemoryLimit is %d, negative", o.MemoryLimit)
+	}
+	if o.IndexStrategy != "" {
+		_, err := strategyNamed(o.IndexStrategy)
+		return err
+	}
+	return nil
+}
+
+func invalidOption(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", fault.ErrInvalidOptions, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,274 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// Engine is what a checkpointer needs of the running database.
+type Engine struct {
+	Log       *logstream.Log
+	Manager   *txn.Manager
+	Collector *gc.Collector
+	Tables    func() []*txn.Table // those whose creation is durable, and perhaps newer ones
+}
+
+// Checkpointer writes checkpoints, one at a time. Its methods are safe for
+// concurrent use.
+type Checkpointer struct {
+	Engine
+	files  vfs.FS
+	dir    string
+	header Header
+	logger *slog.Logger
+
+	mu       sync.Mutex
+	kept     []Checkpoint // published, newest last
+	next     uint64       // number of the next one
+	images   map[rowid.Table]*indirection.Image
+	manifest manifestWriter
+
+	newestCTS atomic.Uint64
+}
+
+// Result says what a checkpoint did.
+type Result struct {
+	Number   uint64 // 0: nothing had changed since the last one
+	CTS      uint64
+	Changes  int   // slots changed since the checkpoint before
+	Bytes    int64 // written
+	Duration time.Duration
+}
+
+// NewCheckpointer returns the checkpointer of a recovered database.
+func NewCheckpointer(s *State, e Engine) (*Checkpointer, error) {
+	c := &Checkpointer{
+		Engine:   e,
+		files:    s.cfg.FS,
+		dir:      s.cfg.Dir,
+		header:   s.Header,
+		logger:   s.cfg.Logger,
+		kept:     slices.Clone(s.kept),
+		manifest: manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: s.Header, number: s.manifest},
+	}
+	var err error
+	if last := c.newest(); last != nil {
+		c.newestCTS.Store(last.CTS)
+	}
+	if c.next, err = c.firstFreeNumber(); err != nil {
+		return nil, err
+	}
+	if c.images, err = c.openNewest(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// firstFreeNumber is above every checkpoint that was published or attempted,
+// so that no file is ever written twice.
+func (c *Checkpointer) firstFreeNumber() (uint64, error) {
+	names, err := c.files.List(filepath.Join(c.dir, checkpointDir))
+	if err != nil {
+		return 0, err
+	}
+	var newest uint64
+	for _, name := range names {
+		var n uint64
+		if _, err := fmt.Sscanf(name, "%d", &n); err == nil {
+			newest = max(newest, n)
+		}
+	}
+	if last := c.newest(); last != nil {
+		newest = max(newest, last.Number)
+	}
+	return newest + 1, nil
+}
+
+func (c *Checkpointer) newest() *Checkpoint {
+	if len(c.kept) == 0 {
+		return nil
+	}
+	return &c.kept[len(c.kept)-1]
+}
+
+func (c *Checkpointer) openNewest() (map[rowid.Table]*indirection.Image, error) {
+	if c.newest() == nil {
+		return map[rowid.Table]*indirection.Image{}, nil
+	}
+	return openImages(c.files, c.dir, c.header.DatabaseID, c.newest())
+}
+
+// NewestCTS returns the CTS that the newest checkpoint describes, 0 for none.
+func (c *Checkpointer) NewestCTS() uint64 { return c.newestCTS.Load() }
+
+// Run writes a checkpoint of what is durable, unless nothing has changed since
+// the last one. After an error the database goes on as before; whether the
+// checkpoint counts after a restart is then open, and either is right.
+func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	start := time.Now()
+	var mark logstream.Mark
+	pin, err := c.Manager.PinSnapshot(func() (uint64, error) {
+		var err error
+		mark, err = c.Log.Mark(ctx)
+		return mark.CTS, err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	defer pin.Release()
+	if last := c.newest(); last != nil && last.CTS == mark.CTS || last == nil && mark.CTS == 0 {
+		return Result{CTS: mark.CTS}, nil
+	}
+	r, err := c.run(ctx, mark)
+	r.Duration = time.Since(start)
+	return r, err
+}
+
+func (c *Checkpointer) run(ctx context.Context, mark logstream.Mark) (Result, error) {
+	d := &draft{Checkpointer: c, live: liveBytes(c.newest()), images: map[rowid.Table]*indirection.Image{}}
+	d.Number, d.CTS, d.Round, d.Replay, d.Ends = c.next, mark.CTS, mark.Round, mark.Replay, mark.Ends
+	c.next++
+	err := d.write(ctx)
+	if err == nil {
+		err = c.manifest.publish(&d.Checkpoint, c.kept)
+	} else {
+		err = errors.Join(err, d.discard())
+	}
+	d.end(err == nil)
+	if err != nil {
+		err = errors.Join(err, closeImages(d.images))
+		return Result{}, fmt.Errorf("checkpoint %d: %w", d.Number, err)
+	}
+	if err := c.adopt(d); err != nil {
+		return Result{}, err
+	}
+	return Result{Number: d.Number, CTS: d.CTS, Changes: d.changes, Bytes: d.bytes}, nil
+}
+
+// adopt makes a published draft the newest checkpoint and lets go of what is
+// no longer needed. Failing to delete is not a failure of the checkpoint: the
+// next one tries again.
+func (c *Checkpointer) adopt(d *draft) error {
+	c.kept = append(c.kept, d.Checkpoint)
+	c.kept = slices.Clone(c.kept[max(0, len(c.kept)-gc.KeptCheckpoints):])
+	c.newestCTS.Store(d.CTS)
+	var errs []error
+	for table, image := range d.images {
+		if old := c.images[table]; old != nil {
+			errs = append(errs, old.Close())
+		}
+		c.images[table] = image
+	}
+	if err := c.letGo(); err != nil {
+		c.logger.Warn("old files could not be deleted", "error", err)
+	}
+	return errors.Join(errs...)
+}
+
+// Close releases the mapped files.
+func (c *Checkpointer) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := errors.Join(closeImages(c.images), c.manifest.close())
+	c.images = nil
+	return err
+}
+
+// draft is a checkpoint that is being written.
+type draft struct {
+	*Checkpointer
+	Checkpoint
+	live     map[gc.SegmentID]int64
+	images   map[rowid.Table]*indirection.Image // of the tables that changed
+	captures []index.Capture
+	changes  int
+	bytes    int64
+}
+
+func liveBytes(last *Checkpoint) map[gc.SegmentID]int64 {
+	live := map[gc.SegmentID]int64{}
+	if last != nil {
+		for _, l := range last.Live {
+			live[gc.SegmentID{Stream: l.Stream, First: l.First}] = l.Bytes
+		}
+	}
+	return live
+}
+
+func (d *draft) folder() string {
+	return filepath.Join(d.dir, checkpointDir, fmt.Sprintf("%06d", d.Number))
+}
+
+// write makes all files of the checkpoint durable.
+func (d *draft) write(ctx context.Context) error {
+	if err := d.files.MkdirAll(d.folder()); err != nil {
+		return err
+	}
+	if err := d.writeArrays(ctx); err != nil {
+		return err
+	}
+	if err := d.writeIndexes(ctx); err != nil {
+		return err
+	}
+	if err := d.writeSuspects(); err != nil {
+		return err
+	}
+	d.Live = nil
+	for id, bytes := range d.live {
+		if bytes != 0 {
+			d.Live = append(d.Live, SegmentLive{id.Stream, id.First, bytes})
+		}
+	}
+	slices.SortFunc(d.Live, func(a, b SegmentLive) int {
+		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.First, b.First))
+	})
+	if err := d.files.SyncDir(d.folder()); err != nil {
+		return err
+	}
+	return d.files.SyncDir(filepath.Join(d.dir, checkpointDir))
+}
+
+// end tells the indexes how it went.
+func (d *draft) end(published bool) {
+	for _, capture := range d.captures {
+		if published {
+			capture.Published()
+		} else {
+			capture.Abandon()
+		}
+	}
+}
+
+// discard deletes the files of a draft that was not offered to the manifest.
+func (d *draft) discard() error { return removeFolder(d.files, d.folder()) }
+
+func removeFolder(files vfs.FS, folder string) error {
+	names, err := files.List(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, name := range names {
+		errs = append(errs, files.Remove(filepath.Join(folder, name)))
+	}
+	return errors.Join(append(errs, files.Remove(folder))...)
+}

@@ -1,0 +1,363 @@
+package recovery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+)
+
+// Config says what to open and with what.
+type Config struct {
+	FS       vfs.FS
+	Dir      string
+	ReadOnly bool   // change no byte, not even to create
+	Verify   bool   // read and check every array file before serving
+	New      Header // for a new database; Format and DatabaseID are filled in
+
+	Arena    *arena.Arena
+	Epochs   *epoch.Domain
+	Logger   *slog.Logger
+	Progress func(phase string, done, total int64) // may be nil
+}
+
+// State is a recovered database: locked, mapped and replayed, not yet serving.
+type State struct {
+	Header Header
+	Arrays map[rowid.Table]*indirection.Array
+	Tail   logstream.Tail
+	Report Report
+
+	cfg      Config
+	lock     io.Closer
+	manifest uint64       // number of the current manifest file
+	kept     []Checkpoint // newest last
+	base     *Checkpoint  // the one recovered from, nil for none
+	images   map[rowid.Table]*indirection.Image
+}
+
+// Open recovers the database in a directory, or creates one. The caller closes
+// the state in the end.
+func Open(ctx context.Context, cfg Config) (*State, error) {
+	s := &State{
+		cfg:    cfg,
+		Arrays: map[rowid.Table]*indirection.Array{},
+		images: map[rowid.Table]*indirection.Image{},
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", cfg.Dir, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *State) open(ctx context.Context) error {
+	steps := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"manifest", s.readManifest},
+		{"map", s.mapArrays},
+		{"replay", s.replay},
+		{"secure", s.secure},
+	}
+	for _, step := range steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.Report.Time(step.name, func() error { return step.run(ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) path(elem ...string) string {
+	return filepath.Join(append([]string{s.cfg.Dir}, elem...)...)
+}
+
+func (s *State) progress(phase string, done, total int64) {
+	if s.cfg.Progress != nil {
+		s.cfg.Progress(phase, done, total)
+	}
+}
+
+// readManifest takes the lock and reads what the directory says it holds.
+func (s *State) readManifest(context.Context) error {
+	if !s.cfg.ReadOnly {
+		if err := s.cfg.FS.MkdirAll(s.cfg.Dir); err != nil {
+			return err
+		}
+	}
+	lock, err := s.cfg.FS.Lock(s.path(lockName))
+	if err != nil {
+		return err
+	}
+	s.lock = lock
+	m, err := readManifest(s.cfg.FS, s.cfg.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.create()
+	}
+	if err != nil {
+		return err
+	}
+	s.Header, s.manifest = m.Header, m.Number
+	s.kept = m.Checkpoints[max(0, len(m.Checkpoints)-gc.KeptCheckpoints):]
+	if m.Torn {
+		s.fallback("the last record of " + manifestName(m.Number) + " is incomplete: the checkpoint before it serves")
+	}
+	return nil
+}
+
+func (s *State) fallback(text string) {
+	s.Report.Fallbacks = append(s.Report.Fallbacks, text)
+	s.cfg.Logger.Warn("recovery falls back", "reason", text)
+}
+
+// create makes a new database where there is none. Whatever a crash leaves of
+// it has no CURRENT and no log, and is taken for a place to create one.
+func (s *State) create() error {
+	if err := s.refuseRemains(); err != nil {
+		return err
+	}
+	h := s.cfg.New
+	h.Format = FormatVersion
+	if _, err := rand.Read(h.DatabaseID[:]); err != nil {
+		return err
+	}
+	if err := h.validate(s.path(currentName)); err != nil {
+		return err
+	}
+	for _, dir := range []string{logDir, checkpointDir} {
+		if err := s.cfg.FS.MkdirAll(s.path(dir)); err != nil {
+			return err
+		}
+	}
+	if err := s.cfg.FS.SyncDir(filepath.Dir(s.cfg.Dir)); err != nil {
+		return err
+	}
+	w := manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: h}
+	if err := w.begin(nil); err != nil {
+		return err
+	}
+	s.Header, s.manifest = h, w.number
+	s.Report.Created = true
+	return w.close()
+}
+
+// refuseRemains fails if a directory without CURRENT holds a log: then CURRENT
+// has been lost, and a new database would bury the old one.
+func (s *State) refuseRemains() error {
+	if s.cfg.ReadOnly {
+		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to open read-only"}
+	}
+	names, err := s.cfg.FS.List(s.path(logDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(names) > 0 {
+		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "the directory holds a log: " + strings.Join(names, ", ")}
+	}
+	return nil
+}
+
+// mapArrays opens the array files of the newest checkpoint that is whole.
+func (s *State) mapArrays(ctx context.Context) error {
+	var failures []error
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		c := &s.kept[i]
+		err := s.mapCheckpoint(ctx, c)
+		if err == nil {
+			s.kept = s.kept[:i+1]
+			s.base = c
+			s.Report.Checkpoint, s.Report.CTS = c.Number, c.CTS
+			return nil
+		}
+		if !damaged(err) {
+			return err
+		}
+		failures = append(failures, fmt.Errorf("checkpoint %d: %w", c.Number, err))
+		s.fallback(fmt.Sprintf("checkpoint %d is unusable: %v", c.Number, err))
+	}
+	if len(s.kept) < gc.KeptCheckpoints {
+		s.kept = nil // no segment has been let go yet: the log from its start serves
+		return nil
+	}
+	return errors.Join(failures...)
+}
+
+// damaged tells what is wrong with the files from what is wrong with the
+// machine: only the former is a reason to use older files.
+func damaged(err error) bool {
+	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrMissingFile) ||
+		errors.Is(err, fault.ErrForeignFile) || errors.Is(err, fs.ErrNotExist)
+}
+
+func (s *State) mapCheckpoint(ctx context.Context, c *Checkpoint) error {
+	images, err := openImages(s.cfg.FS, s.cfg.Dir, s.Header.DatabaseID, c)
+	if err != nil {
+		return err
+	}
+	if s.cfg.Verify {
+		err = verifyImages(ctx, images)
+	}
+	if err != nil {
+		return errors.Join(err, closeImages(images))
+	}
+	s.images = images
+	for table, image := range images {
+		s.Arrays[table] = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, image)
+	}
+	return nil
+}
+
+func arrayPath(dir string, checkpoint uint64, table rowid.Table) string {
+	return filepath.Join(dir, arrayName(checkpoint, table))
+}
+
+// arrayName is the path of an array file inside the database directory. The
+// generation of an array file is the number of the checkpoint that wrote it.
+func arrayName(checkpoint uint64, table rowid.Table) string {
+	return filepath.Join(checkpointDir, fmt.Sprintf("%06d", checkpoint), fmt.Sprintf("array-%d.ria", table))
+}
+
+func openImages(files vfs.FS, dir string, id ID, c *Checkpoint) (map[rowid.Table]*indirection.Image, error) {
+	images := map[rowid.Table]*indirection.Image{}
+	for _, t := range c.Tables {
+		path := func(generation uint64) string { return arrayPath(dir, generation, t.Table) }
+		image, err := indirection.OpenImage(files, t.Generation, path, id)
+		if err == nil && image.Table() != t.Table {
+			err = errors.Join(fault.Corrupt(path(t.Generation.Number), 0, 0, "array of table %d, not %d", image.Table(), t.Table), image.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeImages(images))
+		}
+		images[t.Table] = image
+	}
+	return images, nil
+}
+
+func verifyImages(ctx context.Context, images map[rowid.Table]*indirection.Image) error {
+	for _, image := range images {
+		if err := image.Verify(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func closeImages(images map[rowid.Table]*indirection.Image) error {
+	var errs []error
+	for _, image := range images {
+		errs = append(errs, image.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// scanOptions is the part of the log that the checkpoint c does not describe.
+// A nil c stands for the empty database.
+func scanOptions(files vfs.FS, dir string, h *Header, c *Checkpoint) logstream.ScanOptions {
+	o := logstream.ScanOptions{
+		FS:           files,
+		Dir:          filepath.Join(dir, logDir),
+		DatabaseID:   h.DatabaseID,
+		Streams:      h.LogStreams,
+		SegmentBytes: h.SegmentBytes,
+	}
+	if c != nil {
+		o.From, o.Proven, o.AfterCTS, o.AfterRound = c.Replay, c.Ends, c.CTS, c.Round
+	}
+	return o
+}
+
+// replay applies the tail to the arrays.
+func (s *State) replay(ctx context.Context) error {
+	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
+	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
+	tail, err := logstream.Scan(ctx, o, func(g *logstream.Group) error {
+		s.Report.TailGroups++
+		return g.Records(s.apply)
+	})
+	if err != nil {
+		return err
+	}
+	s.Tail = tail
+	s.Report.BytesDropped, s.Report.DropReason = tail.Dropped, tail.Reason
+	return nil
+}
+
+// apply sets the slot of a record's row: to the record, or to nothing.
+func (s *State) apply(address logstream.Address, r logstream.Record) error {
+	s.Report.TailRecords++
+	table := r.Row.Table()
+	array, ok := s.Arrays[table]
+	if !ok {
+		array = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, nil)
+		s.Arrays[table] = array
+	}
+	return array.Set(0, r.Row.Ordinal(), slotAfter(address, r.Kind))
+}
+
+// slotAfter is what a record leaves in its row's slot. Replay and fold agree
+// because both ask here.
+func slotAfter(address logstream.Address, kind logstream.Kind) indirection.Word {
+	if kind == logstream.Delete {
+		return 0
+	}
+	return indirection.FromAddress(address)
+}
+
+// secure writes the end of the tail again, so that what is about to be served
+// cannot be lost by a second crash.
+func (s *State) secure(context.Context) error {
+	if s.cfg.ReadOnly {
+		return nil
+	}
+	return logstream.Secure(s.LogOptions(), s.Tail)
+}
+
+// LogOptions are the options that the log of this database is opened with.
+func (s *State) LogOptions() logstream.Options {
+	return logstream.Options{
+		FS:           s.cfg.FS,
+		Dir:          s.path(logDir),
+		DatabaseID:   s.Header.DatabaseID,
+		Streams:      s.Header.LogStreams,
+		SegmentBytes: s.Header.SegmentBytes,
+		Logger:       s.cfg.Logger,
+	}
+}
+
+// CloseArrays frees the arrays and lets go of the files that they map. Nobody
+// uses them any more.
+func (s *State) CloseArrays() error {
+	var errs []error
+	for _, array := range s.Arrays {
+		errs = append(errs, array.Close())
+	}
+	clear(s.Arrays)
+	return errors.Join(errs...)
+}
+
+// Close closes what is still open and releases the lock of the directory.
+func (s *State) Close() error {
+	err := errors.Join(s.CloseArrays(), closeImages(s.images))
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
+	}
+	return err
+}

@@ -1,0 +1,178 @@
+package recovery
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+const (
+	// rebuildChunk rows are read in the order of their log addresses at a
+	// time, so that reading is mostly sequential.
+	rebuildChunk = 1 << 18
+	// recycledOrdinals bounds how many free ordinals of a table are kept in
+	// memory after a rebuild; the rest is found by a later one.
+	recycledOrdinals = 1 << 20
+)
+
+// BuildIndexes makes all indexes of a table by reading its rows: what the
+// rebuild strategy does at every Open. Nothing else uses the table meanwhile.
+func BuildIndexes(ctx context.Context, log *logstream.Log, t *txn.Table, strategy index.Strategy, spec func(int) index.Spec, report *Report, progress func(string, int64, int64)) error {
+	return report.Time("index "+t.Name(), func() error {
+		b := &indexBuild{ctx: ctx, t: t, reader: logstream.NewReader(log), report: report, progress: progress}
+		b.entries = make([]entryList, len(t.Schema.Indexes))
+		if err := b.readRows(); err != nil {
+			return fmt.Errorf("table %s: %w", t.Name(), err)
+		}
+		for number := range b.entries {
+			ix, err := b.entries[number].load(strategy, spec(number))
+			if err != nil {
+				return errors.Join(fmt.Errorf("index %s: %w", spec(number).Name, err), closeAll(t.Indexes))
+			}
+			t.Indexes = append(t.Indexes, ix)
+			report.IndexesRebuilt++
+		}
+		return nil
+	})
+}
+
+func closeAll(indexes []index.Index) error {
+	var errs []error
+	for _, ix := range indexes {
+		errs = append(errs, ix.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// indexBuild collects the entries of all indexes of a table.
+type indexBuild struct {
+	ctx      context.Context
+	t        *txn.Table
+	reader   *logstream.Reader
+	report   *Report
+	progress func(string, int64, int64)
+
+	chunk   []slot
+	entries []entryList
+	last    uint64 // newest ordinal seen
+	free    int    // ordinals given to the allocator
+}
+
+type slot struct {
+	ordinal uint64
+	address logstream.Address
+}
+
+// readRows reads every row of the table once, and gives the ordinals between
+// them back to the allocator. Records are read outside of the scan, which holds
+// a pin.
+func (b *indexBuild) readRows() error {
+	for full := true; full; {
+		b.chunk = b.chunk[:0]
+		err := b.t.Rows.Scan(b.last+1, func(ordinal uint64, word indirection.Word) bool {
+			b.recycle(ordinal)
+			b.chunk = append(b.chunk, slot{ordinal, word.Address()})
+			return len(b.chunk) < rebuildChunk
+		})
+		if err != nil {
+			return err
+		}
+		full = len(b.chunk) == rebuildChunk
+		if err := b.readChunk(); err != nil {
+			return err
+		}
+	}
+	b.recycle(b.t.Rows.HighWater())
+	return nil
+}
+
+// recycle frees the empty slots between the last row and the next one.
+func (b *indexBuild) recycle(next uint64) {
+	for o := b.last + 1; o < next && b.free < recycledOrdinals; o++ {
+		b.t.IDs.Free(o)
+		b.free++
+	}
+	b.last = next
+}
+
+func (b *indexBuild) readChunk() error {
+	slices.SortFunc(b.chunk, func(x, y slot) int { return cmp.Compare(x.address, y.address) })
+	for i, s := range b.chunk {
+		if i%4096 == 0 && b.ctx.Err() != nil {
+			return b.ctx.Err()
+		}
+		if err := b.readRow(s); err != nil {
+			return err
+		}
+	}
+	b.report.RowsScanned += int64(len(b.chunk))
+	b.progress("index "+b.t.Name(), b.report.RowsScanned, 0)
+	return nil
+}
+
+func (b *indexBuild) readRow(s slot) error {
+	record, err := b.reader.Read(s.address)
+	if err != nil {
+		return err
+	}
+	row := rowid.Make(b.t.ID, s.ordinal)
+	if record.Row != row {
+		return fmt.Errorf("%w: log record at %v belongs to row %v, not %v", fault.ErrCorrupt, s.address, record.Row, row)
+	}
+	if err := b.t.Layout.Check(record.Payload); err != nil {
+		return err
+	}
+	for number := range b.entries {
+		b.entries[number].add(b.t, number, row, record.Payload)
+	}
+	return nil
+}
+
+// entryList holds the entries of one index: keys in one buffer.
+type entryList struct {
+	keys    []byte
+	entries []entry
+}
+
+type entry struct {
+	from uint64
+	to   uint64
+	row  rowid.ID
+}
+
+func (l *entryList) add(t *txn.Table, number int, row rowid.ID, payload []byte) {
+	from := uint64(len(l.keys))
+	l.keys = t.Layout.AppendKey(l.keys, number, payload)
+	l.entries = append(l.entries, entry{from, uint64(len(l.keys)), row})
+}
+
+func (l *entryList) key(e entry) []byte { return l.keys[e.from:e.to] }
+
+// load sorts the entries and builds the index from them.
+func (l *entryList) load(strategy index.Strategy, spec index.Spec) (index.Index, error) {
+	slices.SortFunc(l.entries, func(a, b entry) int {
+		return cmp.Or(bytes.Compare(l.key(a), l.key(b)), cmp.Compare(a.row, b.row))
+	})
+	builder, err := strategy.NewBuilder(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer builder.Abandon()
+	for _, e := range l.entries {
+		if err := builder.Add(l.key(e), e.row); err != nil {
+			return nil, err
+		}
+	}
+	l.keys, l.entries = nil, nil
+	return builder.Finish()
+}

@@ -1,0 +1,167 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// writeIndexes writes the index part, for strategies that have one.
+func (d *draft) writeIndexes(ctx context.Context) error {
+	for _, t := range d.Engine.Tables() {
+		for number, ix := range t.Indexes {
+			c, ok := ix.(index.Checkpointer)
+			if !ok {
+				continue
+			}
+			if err := d.writeIndex(ctx, t, number, c); err != nil {
+				return fmt.Errorf("index %s.%s: %w", t.Name(), t.Schema.Indexes[number].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *draft) writeIndex(ctx context.Context, t *txn.Table, number int, c index.Checkpointer) error {
+	capture, err := c.BeginCheckpoint(ctx, d.Number)
+	if err != nil {
+		return err
+	}
+	d.captures = append(d.captures, capture)
+	files, err := capture.Write(ctx, func(ext string) (vfs.File, error) {
+		return d.files.Create(filepath.Join(d.folder(), fmt.Sprintf("index-%d-%d.%s", t.ID, number, ext)))
+	})
+	if err != nil {
+		return err
+	}
+	for i := range files {
+		name, err := filepath.Rel(d.dir, files[i].Name)
+		if err != nil {
+			return err
+		}
+		files[i].Name = filepath.ToSlash(name)
+		if files[i].Checkpoint == d.Number {
+			d.bytes += files[i].Size
+		}
+	}
+	d.Indexes = append(d.Indexes, IndexFiles{t.ID, number, files})
+	return nil
+}
+
+// writeSuspects saves what waits for removal from the indexes.
+func (d *draft) writeSuspects() error {
+	var list suspectList
+	d.Collector.Suspects(list.add)
+	if list.count == 0 {
+		return nil
+	}
+	path := filepath.Join(d.folder(), "suspects")
+	f, err := d.files.Create(path)
+	if err != nil {
+		return err
+	}
+	w := vfs.NewPacedWriter(f, 0)
+	_, err = w.Write(list.finish(d.header.DatabaseID))
+	if err == nil {
+		err = w.Finish()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	name, err := filepath.Rel(d.dir, path)
+	if err != nil {
+		return err
+	}
+	d.Suspects = &FileInfo{Name: filepath.ToSlash(name), Size: w.Size(), Sum: w.Sum64()}
+	d.bytes += w.Size()
+	return nil
+}
+
+// letGo deletes the log segments and files that no kept checkpoint needs.
+func (c *Checkpointer) letGo() error {
+	kept := make([]gc.Kept, len(c.kept))
+	for i := range c.kept {
+		kept[i] = needs(&c.kept[i])
+	}
+	var errs []error
+	for _, s := range gc.Segments(c.Log.Segments(), kept) {
+		errs = append(errs, c.Log.RemoveSegment(s.Stream, s.First))
+	}
+	existing, err := c.checkpointFiles()
+	errs = append(errs, err)
+	for _, name := range gc.Files(existing, kept) {
+		errs = append(errs, c.remove(name))
+	}
+	return errors.Join(append(errs, c.removeOldManifests())...)
+}
+
+// needs lists what a checkpoint must find to be usable.
+func needs(c *Checkpoint) gc.Kept {
+	k := gc.Kept{Replay: c.Replay, Live: liveBytes(c), Files: map[string]bool{}}
+	for _, t := range c.Tables {
+		for _, name := range t.Files {
+			k.Files[name] = true
+		}
+	}
+	for _, x := range c.Indexes {
+		for _, f := range x.Files {
+			k.Files[f.Name] = true
+		}
+	}
+	if c.Suspects != nil {
+		k.Files[c.Suspects.Name] = true
+	}
+	return k
+}
+
+// checkpointFiles lists all files below the checkpoint directory, relative to
+// the database.
+func (c *Checkpointer) checkpointFiles() ([]string, error) {
+	folders, err := c.files.List(filepath.Join(c.dir, checkpointDir))
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, folder := range folders {
+		names, err := c.files.List(filepath.Join(c.dir, checkpointDir, folder))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			all = append(all, filepath.ToSlash(filepath.Join(checkpointDir, folder, name)))
+		}
+	}
+	return all, nil
+}
+
+// remove deletes a checkpoint file, and its folder with the last one.
+func (c *Checkpointer) remove(name string) error {
+	path := filepath.Join(c.dir, filepath.FromSlash(name))
+	if err := c.files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if left, err := c.files.List(folder); err != nil || len(left) > 0 {
+		return err
+	}
+	return c.files.Remove(folder)
+}
+
+func (c *Checkpointer) removeOldManifests() error {
+	names, err := c.files.List(c.dir)
+	errs := []error{err}
+	for _, name := range names {
+		if strings.HasPrefix(name, manifestPrefix) && name != manifestName(c.manifest.number) {
+			errs = append(errs, c.files.Remove(filepath.Join(c.dir, name)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,20 @@
+package rekindle
+
+import (
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/index/rebuild"
+)
+
+// strategies are the index strategies of this build.
+func strategies() []index.Strategy {
+	return []index.Strategy{rebuild.Strategy{}}
+}
+
+func strategyNamed(name string) (index.Strategy, error) {
+	for _, s := range strategies() {
+		if s.Name() == name {
+			return s, nil
+		}
+	}
+	return nil, invalidOption("IndexStrategy %q is not part of this build", name)
+}

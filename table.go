@@ -1,0 +1,173 @@
+package rekindle
+
+import (
+	"context"
+	"iter"
+	"reflect"
+	"unsafe"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/schema"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// Null is a value that may be NULL: a column type for structs, as an
+// alternative to a pointer. The zero value is NULL.
+type Null[T any] = schema.Null[T]
+
+// Table gives access to a table through a struct type. It is safe for
+// concurrent use and lives as long as its database.
+type Table[T any] struct {
+	t       *txn.Table
+	mapping *schema.Mapping
+}
+
+// OpenTable returns the table with a name and rows of type T, a struct. If
+// there is none it is created, durably, from T's fields and tags:
+//
+//	type Account struct {
+//		ID     int64  `rekindle:",pk"`
+//		Owner  string `rekindle:"owner,index"`
+//		Number string `rekindle:",unique"`
+//		Branch int32  `rekindle:",index=place:1"`
+//		City   string `rekindle:",index=place:2"`
+//		Note   *string
+//		cache  int    `rekindle:"-"`
+//	}
+//
+// A column is named by the tag's first word, else after the field in
+// snake_case. "pk" marks the primary key, several fields make a composite one;
+// "index" and "unique" make an index, fields that give the same =name share
+// one; a number after a colon gives the place in a composite key, which is the
+// order of fields otherwise. Columns are of type bool, any integer, float,
+// string, []byte or time.Time, NULL through a pointer or Null. Unexported
+// fields and those tagged "-" are not stored; embedded structs are.
+//
+// Errors: ErrSchema for a type or tags that cannot be stored;
+// ErrSchemaMismatch if the table exists with other columns or indexes.
+func OpenTable[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
+	wanted, mapping, err := schema.Map(reflect.TypeFor[T](), name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := db.catalog.openTable(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return &Table[T]{t: t, mapping: mapping}, nil
+}
+
+// Get reads the row whose primary key is in row's key fields into row.
+// ErrNotFound if there is none; row is then unchanged.
+func (t *Table[T]) Get(tx *Tx, row *T) error { return t.get(tx, 0, row) }
+
+// GetBy reads the row whose key in the named unique index is in row's fields
+// of that index. ErrNotFound if there is none; ErrInvalidQuery if there is no
+// such index or it is not unique.
+func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
+	number, err := indexNamed(t.t, index)
+	if err != nil {
+		return err
+	}
+	if !t.t.Schema.Indexes[number].Unique {
+		return invalidQuery(t.t, "index %s is not unique; use Scan", index)
+	}
+	return t.get(tx, number, row)
+}
+
+func (t *Table[T]) get(tx *Tx, index int, row *T) error {
+	key := t.mapping.AppendKey(tx.key[:0], index, unsafe.Pointer(row))
+	stored, found, err := tx.inner.Get(t.t, index, key)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return notFound(t.t, index, key)
+	}
+	return t.mapping.DecodeRow(stored, unsafe.Pointer(row))
+}
+
+// Insert adds a row. ErrDuplicateKey if its primary key or another unique key
+// is taken.
+func (t *Table[T]) Insert(tx *Tx, row *T) error {
+	if err := t.encode(tx, row); err != nil {
+		return err
+	}
+	return tx.inner.Insert(t.t, tx.row)
+}
+
+// Update replaces the row with the primary key of row. ErrNotFound if there is
+// none, ErrDuplicateKey if another row has one of its new unique keys.
+func (t *Table[T]) Update(tx *Tx, row *T) error {
+	if err := t.encode(tx, row); err != nil {
+		return err
+	}
+	return updateRow(tx, t.t)
+}
+
+// Upsert replaces the row with the primary key of row, or adds it.
+func (t *Table[T]) Upsert(tx *Tx, row *T) error {
+	if err := t.encode(tx, row); err != nil {
+		return err
+	}
+	return tx.inner.Upsert(t.t, tx.row)
+}
+
+// Delete removes the row whose primary key is in row's key fields.
+// ErrNotFound if there is none.
+func (t *Table[T]) Delete(tx *Tx, row *T) error {
+	key := t.mapping.AppendKey(tx.key[:0], 0, unsafe.Pointer(row))
+	return deleteRow(tx, t.t, key)
+}
+
+func (t *Table[T]) encode(tx *Tx, row *T) (err error) {
+	tx.row, err = t.mapping.AppendRow(tx.row[:0], unsafe.Pointer(row))
+	return err
+}
+
+// Scan returns the rows that a query selects, in the order of its index. They
+// are those of the transaction's snapshot plus its own changes, except that
+// rows which the transaction inserts or moves within this index while the loop
+// runs are not met. Any statement of the transaction may run inside the loop.
+// An error is the last thing delivered.
+func (t *Table[T]) Scan(tx *Tx, q Query) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		err := scan(tx, t.t, q, func(stored []byte) (bool, error) {
+			var row T
+			if err := t.mapping.DecodeRow(stored, unsafe.Pointer(&row)); err != nil {
+				return false, err
+			}
+			return yield(row, nil), nil
+		})
+		if err != nil {
+			yield(none, err)
+		}
+	}
+}
+
+// All returns all rows in the order of the primary key.
+func (t *Table[T]) All(tx *Tx) iter.Seq2[T, error] { return t.Scan(tx, Query{}) }
+
+// Name returns the table's name.
+func (t *Table[T]) Name() string { return t.t.Name() }
+
+func updateRow(tx *Tx, t *txn.Table) error {
+	found, err := tx.inner.Update(t, tx.row)
+	if err == nil && !found {
+		err = notFound(t, 0, t.Layout.AppendKey(tx.key[:0], 0, tx.row))
+	}
+	return err
+}
+
+func deleteRow(tx *Tx, t *txn.Table, key []byte) error {
+	found, err := tx.inner.Delete(t, key)
+	if err == nil && !found {
+		err = notFound(t, 0, key)
+	}
+	return err
+}
+
+func notFound(t *txn.Table, index int, key []byte) error {
+	return &fault.NotFound{Table: t.Name(), Key: t.Layout.FormatKey(index, key)}
+}

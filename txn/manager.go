@@ -1,0 +1,116 @@
+package txn
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+)
+
+// Config is what a Manager stands on. All fields are required but Assist.
+type Config struct {
+	Arena      *arena.Arena
+	Epochs     *epoch.Domain
+	Log        *logstream.Log
+	Durability logstream.Durability // of the database; a transaction may relax it
+	MaxPart    int                  // bytes of records in one frame; a larger transaction is written in parts
+	MaxRow     int                  // largest payload in bytes
+	MaxRecord  int                  // most bytes that a row and its keys in all indexes take together
+	ReadOnly   bool                 // every writable Begin fails with ErrReadOnly
+
+	// Find returns the table with an id, for the collector. Nil result: the
+	// table is gone and its garbage with it.
+	Find func(id rowid.Table) *Table
+
+	// Assist, if set, is called before a transaction that may write begins, so
+	// that writers help a collector that cannot keep up.
+	Assist func()
+}
+
+// Manager begins transactions and knows the oldest snapshot. All methods are
+// safe for concurrent use.
+type Manager struct {
+	Config
+	Garbage Queue
+
+	table     atomic.Pointer[sessionTable]
+	grow      sync.Mutex
+	watermark atomic.Uint64
+	closed    atomic.Bool
+	owners    atomic.Uint64
+
+	logged    atomic.Uint64
+	commits   atomic.Uint64
+	aborts    atomic.Uint64
+	conflicts atomic.Uint64
+}
+
+// NewManager returns a manager over a log that is ready to be written.
+func NewManager(c Config) *Manager {
+	m := &Manager{Config: c}
+	m.table.Store(&sessionTable{})
+	m.Garbage.init()
+	return m
+}
+
+// Begin starts a transaction. A read-only one of a Sync database sees what is
+// durable, any other what is visible. ctx is looked at once.
+func (m *Manager) Begin(ctx context.Context, writable bool) (Tx, error) {
+	if err := ctx.Err(); err != nil {
+		return Tx{}, err
+	}
+	if writable {
+		if err := m.writeRefused(); err != nil {
+			return Tx{}, err
+		}
+	}
+	if writable && m.Assist != nil {
+		m.Assist()
+	}
+	s := m.acquire()
+	if m.closed.Load() {
+		s.release()
+		return Tx{}, fault.ErrClosed
+	}
+	s.start(writable)
+	return Tx{s: s, generation: s.generation}, nil
+}
+
+func (m *Manager) writeRefused() error {
+	if m.ReadOnly {
+		return fault.ErrReadOnly
+	}
+	return m.Log.Failed()
+}
+
+// snapshotCTS is the CTS that a new snapshot may read at.
+func (m *Manager) snapshotCTS(writable bool) uint64 {
+	if m.Log.Failed() != nil {
+		return m.Log.Durable()
+	}
+	if !writable && m.Durability.Mode == logstream.Sync {
+		return m.Log.Durable()
+	}
+	return m.Log.Visible()
+}
+
+// Logged returns how many bytes of records transactions have put into the log
+// since the manager was made.
+func (m *Manager) Logged() uint64 { return m.logged.Load() }
+
+// Counters are totals since the manager was made.
+type Counters struct {
+	Commits   uint64
+	Aborts    uint64
+	Conflicts uint64
+}
+
+// Counters returns the totals.
+func (m *Manager) Counters() Counters {
+	return Counters{Commits: m.commits.Load(), Aborts: m.aborts.Load(), Conflicts: m.conflicts.Load()}
+}

@@ -1,0 +1,148 @@
+package txn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// errMoved says that a slot no longer holds the log address that was read: its
+// reader starts over. It never leaves the package.
+var errMoved = errors.New("row moved while it was read")
+
+// Get returns the row whose key in the given index is key, or found false.
+// Index must be unique. The row is a copy, valid until the next call on tx.
+func (tx *Tx) Get(t *Table, index int, key []byte) (row []byte, found bool, err error) {
+	s, err := tx.enter()
+	if err != nil {
+		return nil, false, err
+	}
+	s.h.Pin()
+	_, found, err = s.locate(t, index, key)
+	s.h.Unpin()
+	s.leave()
+	return s.row, found, err
+}
+
+// locate finds the row that s sees under key and leaves its payload in s.row.
+// Pinned on entry and on return.
+func (s *session) locate(t *Table, index int, key []byte) (ordinal uint64, found bool, err error) {
+	s.rows, err = t.Indexes[index].Lookup(s.h, key, s.rows[:0])
+	if err != nil {
+		return 0, false, err
+	}
+	for _, row := range s.rows {
+		ordinal = row.Ordinal()
+		s.row, found, err = s.fetch(t, ordinal, s.row[:0])
+		if err != nil {
+			return 0, false, err
+		}
+		if found && t.Layout.KeyMatches(index, s.row, key) {
+			return ordinal, true, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// visible returns the word of the version in a chain that s sees, 0 if there
+// is none or it is a tombstone.
+func (s *session) visible(word indirection.Word) indirection.Word {
+	for word != 0 && !word.IsLog() {
+		v := versionAt(s.m.Arena, word.Ref())
+		begin := v.begin.Load()
+		if begin == s.owner || begin <= s.readCTS {
+			if v.tombstone() {
+				return 0
+			}
+			return word
+		}
+		word = v.olderWord()
+	}
+	return word
+}
+
+// fetch appends the payload that s sees in a slot to dst. Pinned on entry and
+// on return, but not while a record is read from the log.
+func (s *session) fetch(t *Table, ordinal uint64, dst []byte) (row []byte, found bool, err error) {
+	for {
+		head, err := t.Rows.Load(ordinal)
+		if err != nil {
+			return dst, false, err
+		}
+		word := s.visible(head)
+		if word == 0 {
+			return dst, false, nil
+		}
+		if !word.IsLog() {
+			return append(dst, versionAt(s.m.Arena, word.Ref()).payload()...), true, nil
+		}
+		payload, err := s.readLog(t, ordinal, word)
+		if err == errMoved {
+			continue
+		}
+		if err != nil {
+			return dst, false, err
+		}
+		if err := s.publish(t, ordinal, word, payload); err != nil && !errors.Is(err, fault.ErrMemoryLimit) {
+			return dst, false, err
+		}
+		return append(dst, payload...), true, nil
+	}
+}
+
+// readLog reads the record at a log address found in the chain of ordinal,
+// with the epoch unpinned meanwhile. The payload is valid until the next call.
+func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]byte, error) {
+	s.h.Unpin()
+	record, buf, err := s.m.Log.ReadAt(word.Address(), s.cold)
+	s.h.Pin()
+	s.cold = buf
+	if err == nil && record.Row == t.row(ordinal) {
+		return record.Payload, nil
+	}
+	if now, loadErr := t.Rows.Load(ordinal); loadErr == nil && s.visible(now) != word {
+		return nil, errMoved
+	}
+	if err == nil {
+		err = fmt.Errorf("%w: log record at %v belongs to row %v", fault.ErrCorrupt, word.Address(), record.Row)
+	}
+	return nil, fmt.Errorf("table %s, row %d: %w", t.Name(), ordinal, err)
+}
+
+// publish brings a row online: it replaces the log address in the slot by an
+// arena copy of the record. Losing the race for the slot is fine.
+func (s *session) publish(t *Table, ordinal uint64, word indirection.Word, payload []byte) error {
+	ref, err := newVersion(s.m.Arena, s.h.Shard(), beginOfOld, 0, t.Version, 0, payload)
+	if err != nil {
+		return err
+	}
+	v := versionAt(s.m.Arena, ref)
+	v.log.Store(uint64(word.Address()))
+	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, word, indirection.FromRef(ref))
+	if !swapped || err != nil {
+		s.m.Arena.Free(s.h.Shard(), ref, v.blockBytes())
+	}
+	return err
+}
+
+// online makes sure that the head of a slot is not a log address.
+func (s *session) online(t *Table, ordinal uint64) (indirection.Word, error) {
+	for {
+		head, err := t.Rows.Load(ordinal)
+		if err != nil || !head.IsLog() {
+			return head, err
+		}
+		payload, err := s.readLog(t, ordinal, head)
+		if err == errMoved {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := s.publish(t, ordinal, head, payload); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package txn
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/logstream"
+)
+
+// uncommitted marks the begin field of a version that has no CTS yet; the
+// other bits name the owner.
+const uncommitted = uint64(1) << 63
+
+// beginOfOld is the CTS given to a version that comes online from the log: it
+// is at or below the watermark, so its true CTS no longer matters.
+const beginOfOld = 1
+
+const headerBytes = 32
+
+const flagTombstone = uint16(1)
+
+// version is the header of a row version in the arena. It is only ever a view
+// of arena memory; the package documentation gives the layout and the rules.
+type version struct {
+	begin  atomic.Uint64
+	older  atomic.Uint64
+	log    atomic.Uint64
+	size   uint32
+	schema uint16
+	flags  uint16
+}
+
+// The header is a file-independent layout, but gc and checkpoints rely on its
+// size; this fails to compile if the struct grows.
+const _ = uint(headerBytes-unsafe.Sizeof(version{})) + uint(unsafe.Sizeof(version{})-headerBytes)
+
+func versionAt(a *arena.Arena, r arena.Ref) *version {
+	return (*version)(a.Pointer(r))
+}
+
+func (v *version) payload() []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(v), headerBytes)), int(v.size))
+}
+
+func (v *version) tombstone() bool { return v.flags&flagTombstone != 0 }
+
+func (v *version) blockBytes() int { return headerBytes + int(v.size) }
+
+func (v *version) olderWord() indirection.Word { return indirection.Word(v.older.Load()) }
+
+func (v *version) address() logstream.Address { return logstream.Address(v.log.Load()) }
+
+// newVersion allocates a version that nobody can see yet.
+func newVersion(a *arena.Arena, shard uint32, begin uint64, older indirection.Word, schema, flags uint16, payload []byte) (arena.Ref, error) {
+	ref, err := a.Alloc(shard, headerBytes+len(payload))
+	if err != nil {
+		return 0, err
+	}
+	v := versionAt(a, ref)
+	v.begin.Store(begin)
+	v.older.Store(uint64(older))
+	v.log.Store(0)
+	v.size = uint32(len(payload))
+	v.schema = schema
+	v.flags = flags
+	copy(v.payload(), payload)
+	return ref, nil
+}

@@ -1,0 +1,355 @@
+package txn
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/invariants"
+	"github.com/rekindledb/rekindle/internal/schema"
+)
+
+var (
+	errRowInFlight = errors.New("another transaction is writing this row")
+	errRowTooNew   = errors.New("the row was changed after this transaction's snapshot")
+)
+
+// move notes that a statement gave a row a new key in an index, for iterators
+// that were open at the time. Index everyIndex stands for all of them.
+type move struct {
+	write     int
+	index     int
+	statement uint64
+}
+
+const everyIndex = -1
+
+// movedSince reports whether v is this transaction's version of a row that got
+// its key in the index after the given statement.
+func (s *session) movedSince(v *version, index int, statement uint64) bool {
+	if v.begin.Load() != s.owner || len(s.moves) == 0 {
+		return false
+	}
+	write := int(v.log.Load())
+	for i := len(s.moves) - 1; i >= 0 && s.moves[i].statement > statement; i-- {
+		if m := s.moves[i]; m.write == write && (m.index == index || m.index == everyIndex) {
+			return true
+		}
+	}
+	return false
+}
+
+// enterWrite claims the session for a statement that changes rows.
+func (tx *Tx) enterWrite() (*session, error) {
+	s, err := tx.enter()
+	if err != nil {
+		return nil, err
+	}
+	if !s.writable {
+		s.leave()
+		return nil, fault.ErrTxReadOnly
+	}
+	s.h.Pin()
+	return s, nil
+}
+
+func (s *session) leaveWrite() {
+	s.h.Unpin()
+	s.leave()
+}
+
+// Insert adds a row. ErrDuplicateKey if a unique key of it is taken; the
+// transaction goes on as if the statement had not been.
+func (tx *Tx) Insert(t *Table, row []byte) error {
+	s, err := tx.enterWrite()
+	if err != nil {
+		return err
+	}
+	defer s.leaveWrite()
+	return s.insert(t, row)
+}
+
+// Update replaces the row that has the primary key of row. found is false if
+// there is none.
+func (tx *Tx) Update(t *Table, row []byte) (found bool, err error) {
+	s, err := tx.enterWrite()
+	if err != nil {
+		return false, err
+	}
+	defer s.leaveWrite()
+	return s.update(t, row)
+}
+
+// Upsert replaces the row with the primary key of row, or adds it.
+func (tx *Tx) Upsert(t *Table, row []byte) error {
+	s, err := tx.enterWrite()
+	if err != nil {
+		return err
+	}
+	defer s.leaveWrite()
+	if found, err := s.update(t, row); found || err != nil {
+		return err
+	}
+	return s.insert(t, row)
+}
+
+// Delete removes the row with an encoded primary key. found is false if there
+// is none.
+func (tx *Tx) Delete(t *Table, key []byte) (found bool, err error) {
+	s, err := tx.enterWrite()
+	if err != nil {
+		return false, err
+	}
+	defer s.leaveWrite()
+	ordinal, found, err := s.locate(t, 0, key)
+	if !found || err != nil {
+		return false, err
+	}
+	return true, s.replace(t, ordinal, flagTombstone, nil)
+}
+
+// checkSize makes sure that the row fits and that any record about it will: a
+// delete carries all its keys, an update those and another row.
+func (s *session) checkSize(t *Table, row []byte) error {
+	if len(row) > s.m.MaxRow {
+		return &fault.TooLarge{Kind: fault.ErrRowTooLarge, Table: t.Name(), Size: len(row), Limit: s.m.MaxRow}
+	}
+	if len(row)+len(t.Indexes)*schema.MaxKeySize <= s.m.MaxRecord {
+		return nil
+	}
+	size := len(row)
+	for i := range t.Indexes {
+		s.key = t.Layout.AppendKey(s.key[:0], i, row)
+		size += len(s.key)
+	}
+	if size > s.m.MaxRecord {
+		return &fault.TooLarge{Kind: fault.ErrRowTooLarge, Table: t.Name(), Size: size, Limit: s.m.MaxRecord}
+	}
+	return nil
+}
+
+func (s *session) insert(t *Table, row []byte) error {
+	if err := s.checkSize(t, row); err != nil {
+		return err
+	}
+	ordinal, err := t.IDs.Alloc(s.h.Shard())
+	if err != nil {
+		return err
+	}
+	ref, err := s.install(t, ordinal, 0, 0, len(s.writes), 0, row)
+	if err != nil {
+		t.IDs.Free(ordinal)
+		return err
+	}
+	for i := range t.Indexes {
+		if err := s.enterKey(t, i, ordinal, row); err != nil {
+			s.undoInsert(t, ordinal, ref, i)
+			return err
+		}
+	}
+	s.statement++
+	s.moves = append(s.moves, move{len(s.writes), everyIndex, s.statement})
+	s.writes = append(s.writes, write{table: t, ordinal: ordinal, ref: ref, keyMask: t.allKeys()})
+	return nil
+}
+
+func (s *session) update(t *Table, row []byte) (found bool, err error) {
+	if err := s.checkSize(t, row); err != nil {
+		return false, err
+	}
+	s.key = t.Layout.AppendKey(s.key[:0], 0, row)
+	ordinal, found, err := s.locate(t, 0, s.key)
+	if !found || err != nil {
+		return false, err
+	}
+	return true, s.replace(t, ordinal, 0, row)
+}
+
+// install makes an uncommitted version and swaps it for head in the slot.
+// errMoved says that the slot holds something else by now. entry is the place
+// of the row in the write set.
+func (s *session) install(t *Table, ordinal uint64, head, older indirection.Word, entry int, flags uint16, row []byte) (arena.Ref, error) {
+	ref, err := newVersion(s.m.Arena, s.h.Shard(), s.owner, older, t.Version, flags, row)
+	if err != nil {
+		return 0, err
+	}
+	v := versionAt(s.m.Arena, ref)
+	v.log.Store(uint64(entry))
+	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, head, indirection.FromRef(ref))
+	if err == nil && !swapped {
+		err = errMoved
+	}
+	if err != nil {
+		s.m.Arena.Free(s.h.Shard(), ref, v.blockBytes())
+		return 0, err
+	}
+	return ref, nil
+}
+
+// replace puts a new version (or a tombstone) over the row that locate has
+// just found and left in s.row.
+func (s *session) replace(t *Table, ordinal uint64, flags uint16, row []byte) error {
+	s.row, s.base = s.base, s.row // later reads of this statement must not overwrite the base
+	for {
+		head, own, err := s.writableHead(t, ordinal)
+		if err != nil {
+			return err
+		}
+		entry, older := len(s.writes), head
+		if own != nil {
+			entry, older = int(own.log.Load()), own.olderWord()
+		}
+		ref, err := s.install(t, ordinal, head, older, entry, flags, row)
+		if err == errMoved {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return s.settle(t, ordinal, head, ref, entry, own)
+	}
+}
+
+// writableHead returns the head of a slot if this transaction may write over
+// it; own is set if the head is its own version.
+func (s *session) writableHead(t *Table, ordinal uint64) (head indirection.Word, own *version, err error) {
+	head, err = s.online(t, ordinal)
+	if err != nil {
+		return 0, nil, err
+	}
+	if head == 0 {
+		return 0, nil, s.rowConflict(t, errRowTooNew)
+	}
+	v := versionAt(s.m.Arena, head.Ref())
+	switch begin := v.begin.Load(); {
+	case begin == s.owner:
+		return head, v, nil
+	case begin&uncommitted != 0:
+		return 0, nil, s.rowConflict(t, errRowInFlight)
+	case begin > s.readCTS:
+		return 0, nil, s.rowConflict(t, errRowTooNew)
+	}
+	return head, nil, nil
+}
+
+// rowConflict names the row by the primary key of the version in s.base.
+func (s *session) rowConflict(t *Table, reason error) error {
+	s.key = t.Layout.AppendKey(s.key[:0], 0, s.base)
+	return s.conflict(t, 0, s.key, reason)
+}
+
+// settle enters the new keys of a replaced row and notes it in the write set;
+// if a key cannot be entered the replacement is taken back.
+func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref arena.Ref, entry int, own *version) error {
+	v := versionAt(s.m.Arena, ref)
+	var gained uint64
+	if !v.tombstone() {
+		var err error
+		if gained, err = s.enterChangedKeys(t, ordinal, v.payload()); err != nil {
+			s.undoReplace(t, ordinal, head, ref, gained)
+			return err
+		}
+	}
+	s.statement++
+	if own == nil {
+		s.writes = append(s.writes, write{table: t, ordinal: ordinal, base: head})
+	} else {
+		s.suspectChangedKeys(t, ordinal, v)
+		s.h.Retire(head.Ref(), own.blockBytes())
+	}
+	w := &s.writes[entry]
+	w.ref = ref
+	w.keyMask |= gained
+	for m := gained; m != 0; m &= m - 1 {
+		s.moves = append(s.moves, move{entry, bits.TrailingZeros64(m), s.statement})
+	}
+	return nil
+}
+
+// enterChangedKeys enters the keys of row that differ from those of s.base and
+// returns the bitmap of the indexes it entered them in, also with an error.
+func (s *session) enterChangedKeys(t *Table, ordinal uint64, row []byte) (gained uint64, err error) {
+	for i := 1; i < len(t.Indexes); i++ {
+		if !s.keyChanged(t, i, s.base, row) {
+			continue
+		}
+		if err := s.enterKey(t, i, ordinal, row); err != nil {
+			return gained, err
+		}
+		gained |= 1 << uint(i)
+	}
+	return gained, nil
+}
+
+// keyChanged compares the keys of two rows and leaves that of the first in
+// s.oldKey.
+func (s *session) keyChanged(t *Table, number int, before, after []byte) bool {
+	s.oldKey = t.Layout.AppendKey(s.oldKey[:0], number, before)
+	return !t.Layout.KeyMatches(number, after, s.oldKey)
+}
+
+// enterKey enters a row under its key in one index.
+func (s *session) enterKey(t *Table, number int, ordinal uint64, row []byte) error {
+	s.key = t.Layout.AppendKey(s.key[:0], number, row)
+	if err := schema.CheckKeySize(t.Schema, number, s.key); err != nil {
+		return err
+	}
+	unique := t.Schema.Indexes[number].Unique && !t.Layout.KeyHasNull(number, row)
+	return s.addEntry(t, number, s.key, t.row(ordinal), unique)
+}
+
+// suspectChangedKeys reports the keys of s.base, an earlier version of this
+// transaction's own, that its successor does not have.
+func (s *session) suspectChangedKeys(t *Table, ordinal uint64, next *version) {
+	for i := range t.Indexes {
+		s.oldKey = t.Layout.AppendKey(s.oldKey[:0], i, s.base)
+		if next.tombstone() || !t.Layout.KeyMatches(i, next.payload(), s.oldKey) {
+			s.m.Garbage.suspect(0, t.row(ordinal), i, s.oldKey)
+		}
+	}
+}
+
+// undoInsert takes back an insert that entered its row in the first n indexes.
+func (s *session) undoInsert(t *Table, ordinal uint64, ref arena.Ref, n int) {
+	s.swapBack(t, ordinal, ref, 0)
+	if n == 0 {
+		t.IDs.Free(ordinal)
+		return
+	}
+	s.suspectKeys(t, ordinal, ref, 1<<uint(n)-1)
+	s.m.Garbage.free(0, t.row(ordinal))
+}
+
+// undoReplace takes back a replacement that entered new keys in some indexes.
+func (s *session) undoReplace(t *Table, ordinal uint64, head indirection.Word, ref arena.Ref, gained uint64) {
+	s.swapBack(t, ordinal, ref, head)
+	s.suspectKeys(t, ordinal, ref, gained)
+}
+
+// swapBack takes this transaction's version off its slot. Nobody else may
+// touch the slot while that version is its head, so the swap cannot fail but
+// for an error of the array, which has shown the very page before.
+func (s *session) swapBack(t *Table, ordinal uint64, ref arena.Ref, head indirection.Word) {
+	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, indirection.FromRef(ref), head)
+	if invariants.Enabled && (!swapped || err != nil) {
+		invariants.Fail("table %s, row %d: own version is not the head: %v", t.Name(), ordinal, err)
+	}
+	s.h.Retire(ref, versionAt(s.m.Arena, ref).blockBytes())
+}
+
+// suspectKeys reports entries that a version which is no longer in its slot
+// has left in the indexes of a bitmap. The version is retired but, under the
+// present pin, still readable.
+func (s *session) suspectKeys(t *Table, ordinal uint64, ref arena.Ref, mask uint64) {
+	v := versionAt(s.m.Arena, ref)
+	if v.tombstone() {
+		return
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		i := bits.TrailingZeros64(mask)
+		s.oldKey = t.Layout.AppendKey(s.oldKey[:0], i, v.payload())
+		s.m.Garbage.suspect(0, t.row(ordinal), i, s.oldKey)
+	}
+}
