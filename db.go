@@ -185,8 +185,11 @@ func (db *DB) openCheckpointer() error {
 // RecoveryReport says what Open found and did.
 func (db *DB) RecoveryReport() RecoveryReport { return db.report }
 
-// RecoveryReport describes an Open.
-type RecoveryReport = recovery.Report
+// RecoveryReport describes an Open; Phase is one part of it.
+type (
+	RecoveryReport = recovery.Report
+	Phase          = recovery.Phase
+)
 
 // closeGrace is how long Close waits for open transactions if its context does
 // not end earlier.

@@ -111,7 +111,7 @@ func TestRecoverWithoutClose(t *testing.T) {
 	crashed := fs.CrashClone(nil, vfs.Strict)
 	again, items2 := openItems(t, crashed, rekindle.Options{})
 	require.Equal(t, want, allItems(t, again, items2))
-	require.EqualValues(t, 249, again.RecoveryReport().TailRecords)
+	require.EqualValues(t, 249, again.RecoveryReport().RecordsReplayed)
 	_, err := again.CrossCheck(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, again.Close(t.Context()))

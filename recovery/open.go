@@ -183,7 +183,7 @@ func (s *State) mapArrays(ctx context.Context) error {
 		if err == nil {
 			s.kept = s.kept[:i+1]
 			s.base = c
-			s.Report.Checkpoint, s.Report.CTS = c.Number, c.CTS
+			s.Report.Checkpoint, s.Report.TSc = c.Number, c.CTS
 			return nil
 		}
 		if !damaged(err) {
@@ -288,7 +288,7 @@ func (s *State) replay(ctx context.Context) error {
 	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
 	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
 	tail, err := logstream.Scan(ctx, o, func(g *logstream.Group) error {
-		s.Report.TailGroups++
+		s.Report.GroupsReplayed++
 		return g.Records(s.apply)
 	})
 	if err != nil {
@@ -296,12 +296,25 @@ func (s *State) replay(ctx context.Context) error {
 	}
 	s.Tail = tail
 	s.Report.BytesDropped, s.Report.DropReason = tail.Dropped, tail.Reason
+	s.Report.TailBytes = s.tailBytes()
 	return nil
+}
+
+// tailBytes is the length of the log between the checkpoint and its end.
+func (s *State) tailBytes() int64 {
+	var bytes int64
+	for stream, end := range s.Tail.Ends {
+		bytes += int64(end)
+		if s.base != nil {
+			bytes -= int64(s.base.Replay[stream])
+		}
+	}
+	return bytes
 }
 
 // apply sets the slot of a record's row: to the record, or to nothing.
 func (s *State) apply(address logstream.Address, r logstream.Record) error {
-	s.Report.TailRecords++
+	s.Report.RecordsReplayed++
 	table := r.Row.Table()
 	array, ok := s.Arrays[table]
 	if !ok {

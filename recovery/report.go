@@ -4,19 +4,20 @@ import "time"
 
 // Report says what an Open found and did.
 type Report struct {
-	Created        bool     // the directory held no database
-	Checkpoint     uint64   // number of the checkpoint used, 0 for none
-	CTS            uint64   // the commit timestamp that it describes
-	TailGroups     int64    // transactions replayed
-	TailRecords    int64    // records replayed
-	BytesDropped   int64    // bytes behind the end of the log that were never acknowledged
-	DropReason     string   // why they do not count
-	Fallbacks      []string // what was damaged and what served instead
-	TablesOpened   int
-	IndexesRebuilt int
-	RowsScanned    int64 // rows read to rebuild them
-	Phases         []Phase
-	Total          time.Duration
+	Created         bool     // the directory held no database
+	Checkpoint      uint64   // number of the checkpoint used, 0 for none
+	TSc             uint64   // the commit timestamp that it describes
+	GroupsReplayed  int64    // transactions in the tail
+	RecordsReplayed int64    // records in the tail
+	TailBytes       int64    // bytes of log read for them
+	BytesDropped    int64    // bytes behind the end of the log that were never acknowledged
+	DropReason      string   // why they do not count
+	Fallbacks       []string // what was damaged and what served instead
+	TablesOpened    int
+	IndexesRebuilt  int
+	RowsScanned     int64 // rows read to rebuild them
+	Phases          []Phase
+	Total           time.Duration
 }
 
 // Phase is a part of an Open and how long it took.
