@@ -314,26 +314,85 @@ func TestCrashCloneIsDeterministic(t *testing.T) {
 	require.Equal(t, outcome(), outcome())
 }
 
-// Clones share pages with the original; a write to one must not show in another.
+// Clones share pages with the original, and the synced content with the current
+// one; a write to one of them must not show in another.
 func TestClonesAreIndependent(t *testing.T) {
 	mem := vfs.NewMem()
 	s := script{t, mem}
-	s.durable("f", sectors("ABCDEFGHIJ"))
+	s.durable("f", sectors("ABCDEFGHIJKLMNOPQRST"))
 	all := []*vfs.Mem{mem}
-	for i, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random, vfs.Kill, vfs.Keep} {
+	for i, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random, vfs.Kill, vfs.Random, vfs.Keep} {
 		all = append(all, all[i].CrashClone(rand.New(rand.NewPCG(1, 1)), mode))
 	}
+	// set changes sectors 2i and 2i+1, which are i's own.
+	set := func(letters string, i, sector int) string { return letters[:2*i+sector] + "!" + letters[2*i+sector+1:] }
 	for i, m := range all {
 		c := script{t, m}
-		c.write("f", sectors(string(rune('P'+i))), 512)
+		c.write("f", sectors("!"), int64(2*i)*512)
 		c.sync("f")
-		c.write("f", sectors(string(rune('p'+i))), 1024)
+		c.write("f", sectors("!"), int64(2*i+1)*512)
 	}
 	for i, m := range all {
-		synced, unsynced := string(rune('P'+i)), string(rune('p'+i))
-		require.Equal(t, "f A"+synced+unsynced+"DEFGHIJ", show(m), "clone %d", i)
-		require.Equal(t, "f A"+synced+"CDEFGHIJ", show(m.CrashClone(nil, vfs.Strict)), "clone %d", i)
+		synced := set("f ABCDEFGHIJKLMNOPQRST", i, 2)
+		require.Equal(t, set(synced, i, 3), show(m), "clone %d", i)
+		require.Equal(t, synced, show(m.CrashClone(nil, vfs.Strict)), "clone %d", i)
 	}
+}
+
+// What a random crash kept is on the medium; writing over it is not.
+func TestRandomCloneHasItsOwnMedium(t *testing.T) {
+	mem := vfs.NewMem()
+	s := script{t, mem}
+	s.file("f", sectors("ABCDEFGH"), false)
+	s.syncDir(".")
+	for seed := range uint64(20) {
+		clone := mem.CrashClone(rand.New(rand.NewPCG(seed, 0)), vfs.Random)
+		left := show(clone)
+		script{t, clone}.write("f", sectors("XXXXXXXX"), 0)
+		require.Equal(t, left, show(clone.CrashClone(nil, vfs.Strict)), "seed %d", seed)
+	}
+}
+
+// Both names that half a rename leaves are files of their own.
+func TestHalfRenameLeavesTwoFiles(t *testing.T) {
+	mem := vfs.NewMem()
+	s := script{t, mem}
+	s.mkdir("d")
+	s.syncDir(".")
+	s.durable("d/f", sectors("A"))
+	s.durable("g", sectors("B"))
+	s.rename("g", "h")
+	s.rename("d", "e")
+	for seed := range uint64(10000) {
+		clone := mem.CrashClone(rand.New(rand.NewPCG(seed, 0)), vfs.Random)
+		if show(clone) != "d/, d/f A, e/, e/f A, g B, h B" {
+			continue
+		}
+		c := script{t, clone}
+		c.write("d/f", sectors("X"), 0)
+		c.file("e/n", "", false)
+		c.write("h", sectors("Y"), 0)
+		require.Equal(t, "d/, d/f X, e/, e/f A, e/n, g B, h Y", show(clone))
+		return
+	}
+	t.Fatal("no clone has all four names")
+}
+
+// A sector goes on through states of its own in the original and in a clone.
+func TestStatesAreNotShared(t *testing.T) {
+	mem := vfs.NewMem()
+	s := script{t, mem}
+	s.durable("f", sectors("A"))
+	for _, letter := range "BCDEFG" {
+		s.write("f", sectors(string(letter)), 0)
+	}
+	clone := mem.CrashClone(nil, vfs.Kill)
+	for _, letter := range []string{"P", "Q"} {
+		s.write("f", sectors(letter), 0)
+		script{t, clone}.write("f", sectors(strings.ToLower(letter)), 0)
+	}
+	require.Equal(t, []string{"f A", "f B", "f C", "f D", "f E", "f F", "f G", "f P", "f Q"}, randomOutcomes(mem))
+	require.Equal(t, []string{"f A", "f B", "f C", "f D", "f E", "f F", "f G", "f p", "f q"}, randomOutcomes(clone))
 }
 
 func TestCrashCloneHasNoHandlesLocksAndHook(t *testing.T) {
@@ -434,6 +493,11 @@ func TestFailedWriteback(t *testing.T) {
 			s.write("f", sectors("Z"), 512)
 			s.sync("f")
 			require.Equal(t, []string{"f AZC"}, randomOutcomes(mem), "written anew it is safe")
+			s.write("f", sectors("P"), 1024)
+			require.NoError(t, c.fail(mem))
+			s.write("f", sectors("Q"), 1024)
+			s.edit("f", func(f vfs.File) { require.NoError(t, f.DropCache()) })
+			require.Equal(t, "f AZQ", show(mem), "what was written since is not dropped")
 			require.Error(t, c.fail(vfs.NewMem()), "no such file")
 		})
 	}

@@ -82,6 +82,35 @@ func TestDescriptorsAreCloseOnExec(t *testing.T) {
 	require.Equal(t, 2, found)
 }
 
+func openDescriptors(t *testing.T) int {
+	fds, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(fds)
+}
+
+// No operation keeps a descriptor behind, not even one that fails.
+func TestNoDescriptorLeaks(t *testing.T) {
+	before := openDescriptors(t)
+	dir := t.TempDir()
+	name := filepath.Join(dir, "f")
+	require.NoError(t, vfs.WriteFileAtomic(vfs.OS(), name, []byte("x")))
+	lock, err := vfs.OS().Lock(name)
+	require.NoError(t, err)
+	_, err = vfs.OS().Lock(name)
+	require.ErrorIs(t, err, fault.ErrLocked)
+	require.NoError(t, lock.Close())
+	_, err = vfs.OS().List(dir)
+	require.NoError(t, err)
+	_, err = vfs.OS().OpenRead(dir)
+	require.Error(t, err)
+	_, err = vfs.OS().Map(dir)
+	require.Error(t, err)
+	m, err := vfs.OS().Map(name)
+	require.NoError(t, err)
+	require.Equal(t, before, openDescriptors(t), "a mapping needs none")
+	require.NoError(t, m.Close())
+}
+
 func TestDevicesAreNotFiles(t *testing.T) {
 	_, err := vfs.OS().OpenRead("/dev/null")
 	require.ErrorContains(t, err, "/dev/null")
