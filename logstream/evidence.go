@@ -12,9 +12,9 @@ import (
 // is damage; what is missing behind is the torn end of the log.
 //
 // Only one round is written at a time, and a round is at most MaxRoundBytes
-// long, so if the round at the end was ever followed by another one, that
-// one's header lies within MaxRoundBytes behind the end, or as far behind the
-// header of the next segment.
+// long, so if the round at the end was ever followed by another one, that one
+// begins within MaxRoundBytes behind the end, or the header of the next segment
+// says that the data go on.
 type evidence struct {
 	trails  []*trail
 	codec   *codec
@@ -56,20 +56,19 @@ func (e *evidence) claimHeaders(newest *incarnation) {
 
 // search looks for round headers behind the ends.
 func (e *evidence) search() error {
-	buf := make([]byte, maxWindow)
+	buf := make([]byte, searchBytes)
 	for s, t := range e.trails {
 		end := e.ends[s]
-		first := t.segmentOf(end)
-		if end != first {
-			if err := e.searchSegment(t, first, end, buf); err != nil {
-				return err
-			}
-		}
-		if err := e.searchSegment(t, t.goOn(end), t.goOn(end), buf); err != nil {
+		next := t.goOn(end)
+		reach := end + MaxRoundBytes + sectorBytes
+		if err := e.searchRange(t, end, min(next, reach), buf); err != nil {
 			return err
 		}
-		for _, first := range t.firsts {
-			if first > end && t.flaws[first] != flawZero {
+		if err := e.searchRange(t, next, max(t.dataStart(next), reach), buf); err != nil {
+			return err
+		}
+		for first, f := range t.flaws {
+			if first >= next && f != flawZero {
 				e.used[s][first] = true
 			}
 		}
@@ -77,9 +76,12 @@ func (e *evidence) search() error {
 	return nil
 }
 
-// searchSegment looks at MaxRoundBytes from p on in the segment at first.
-func (e *evidence) searchSegment(t *trail, first, p Position, buf []byte) error {
-	end := min(t.next(first), p+MaxRoundBytes+Position(segmentHeaderBytes(t.streams))+sectorBytes)
+// searchBytes is how much of a file the search reads at once: it stays in the
+// processor's cache.
+const searchBytes = 256 << 10
+
+// searchRange looks at [p, end), which is in one segment.
+func (e *evidence) searchRange(t *trail, p, end Position, buf []byte) error {
 	overlap := Position(alignSector(roundHeaderBytes(t.streams)))
 	for p < end {
 		b := buf[:min(Position(len(buf)), end-p)]
@@ -90,8 +92,10 @@ func (e *evidence) searchSegment(t *trail, first, p Position, buf []byte) error 
 		if err != nil {
 			return err
 		}
-		e.searchBytes(t, first, p, b[:n])
-		if n < len(b) || Position(n) <= overlap {
+		if b = b[:n]; !allZero(b) {
+			e.searchIn(t, p, b)
+		}
+		if p+Position(n) >= end || n < len(buf) {
 			return nil
 		}
 		p += Position(n) - overlap
@@ -99,27 +103,26 @@ func (e *evidence) searchSegment(t *trail, first, p Position, buf []byte) error 
 	return nil
 }
 
-func (e *evidence) searchBytes(t *trail, first, p Position, b []byte) {
+func (e *evidence) searchIn(t *trail, p Position, b []byte) {
 	for at := 0; at < len(b); at += sectorBytes {
-		sector := b[at:min(at+sectorBytes, len(b))]
-		if allZero(sector) {
+		if allZero(b[at:min(at+sectorBytes, len(b))]) {
 			continue
 		}
 		q := p + Position(at)
-		e.used[t.stream][first] = true
+		e.used[t.stream][t.segmentOf(q)] = true
 		e.dropped[t.stream] = int64(q + sectorBytes - e.ends[t.stream])
 		h, f := e.codec.readRoundHeader(b[at:], t.stream, q, nil)
-		if f == flawNone && !e.stale(t, first, &h) {
+		if f == flawNone && !e.stale(t, &h, q) {
 			e.claim(h.ends)
 			e.newest = max(e.newest, h.incarnation)
 		}
 	}
 }
 
-// stale reports whether a round was left there by an incarnation before the
-// one that owns the segment.
-func (e *evidence) stale(t *trail, first Position, h *roundHeader) bool {
-	owner, ok := t.headers[first]
+// stale reports whether a round at p was left there by an incarnation before
+// the one that owns the segment.
+func (e *evidence) stale(t *trail, h *roundHeader, p Position) bool {
+	owner, ok := t.headers[t.segmentOf(p)]
 	return ok && h.incarnation < owner.number
 }
 

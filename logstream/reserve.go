@@ -97,6 +97,7 @@ func (l *Log) Reserve(ctx context.Context, r Request) (Ticket, error) {
 			err = l.await(ctx, round)
 		case v == ringFull:
 			runtime.Gosched()
+			err = ctx.Err()
 		}
 		if err != nil {
 			return Ticket{}, l.reserveError(err)

@@ -1,6 +1,7 @@
 package logstream
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 )
@@ -104,17 +105,15 @@ func magicFlaw(b []byte) flaw {
 	return flawMagic
 }
 
+// zeros is what allZero compares with.
+var zeros [4096]byte
+
 func allZero(b []byte) bool {
-	for len(b) >= 8 {
-		if binary.LittleEndian.Uint64(b) != 0 {
+	for len(b) > len(zeros) {
+		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
 			return false
 		}
-		b = b[8:]
+		b = b[len(zeros):]
 	}
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
+	return bytes.Equal(b, zeros[:len(b)])
 }

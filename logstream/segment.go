@@ -25,7 +25,7 @@ func segmentName(stream int, first Position) string {
 // parseSegmentName is the reverse of segmentName; other names are not ok.
 func parseSegmentName(name string) (stream int, first Position, ok bool) {
 	var p uint64
-	if n, err := fmt.Sscanf(name, "%02d-%016x.log", &stream, &p); n != 2 || err != nil {
+	if n, err := fmt.Sscanf(name, "%02d-%016x.log", &stream, &p); n != 2 || err != nil || stream < 0 {
 		return 0, 0, false
 	}
 	first = Position(p)
