@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -24,10 +25,11 @@ type Builder struct {
 	gen  uint64
 	err  error
 
-	footer              // of the image being built; slots are kept up to date
-	victims uint16      // places of prev's generations that must not be referred to
+	footer              // of the image being built
+	kept    uint16      // places of generations that prev refers to
+	victims uint16      // those of them that must not be referred to any more
 	next    uint64      // first ordinal that Change still takes
-	highest uint64      // one past the last ordinal that got a word
+	highest uint64      // one past the last row that is known of
 	chunk   chunkEditor // PIA of the current page
 	page    pageEditor  // current page
 	done    []builtChunk
@@ -83,23 +85,14 @@ func (b *Builder) inherit(table rowid.Table, id [16]byte) error {
 	for i, s := range b.slots {
 		if s.refs() == 0 {
 			b.slots[i] = fileSlot{}
+		} else {
+			b.kept |= 1 << i
 		}
 	}
-	b.chooseVictims()
-	return nil
-}
-
-// chooseVictims makes room for the new generation below the cap.
-func (b *Builder) chooseVictims() {
-	live := 0
-	for _, s := range b.slots {
-		if s.used() {
-			live++
-		}
-	}
-	for ; live > MaxGenerations-1; live-- {
+	for n := bits.OnesCount16(b.kept); n > MaxGenerations-1; n-- {
 		b.victims |= 1 << b.smallest()
 	}
+	return nil
 }
 
 // smallest is the place of the generation with the fewest pages that is no
@@ -107,7 +100,7 @@ func (b *Builder) chooseVictims() {
 func (b *Builder) smallest() (place int) {
 	least := uint64(math.MaxUint64)
 	for i, s := range b.slots {
-		if s.used() && b.victims>>i&1 == 0 && s.refs() < least {
+		if b.kept&^b.victims>>i&1 != 0 && s.refs() < least {
 			place, least = i, s.refs()
 		}
 	}
@@ -219,21 +212,9 @@ func (b *Builder) closePage() error {
 	if err != nil {
 		return err
 	}
-	b.count(p.entry, ^uint64(0))
-	b.count(e, 1)
 	b.chunk.entries[pageInPIA(p.number)] = e
 	b.chunk.changed = true
 	return nil
-}
-
-// count adds n to the references to the files of an entry.
-func (b *Builder) count(e pageEntry, n uint64) {
-	if e.hasBase() {
-		b.slots[e.baseSlot].pageRefs += n
-	}
-	if e.hasPatch() {
-		b.slots[e.patchSlot].patchRefs += n
-	}
 }
 
 // store writes a page as a patch of its base if that is small enough, as a

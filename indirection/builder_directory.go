@@ -33,7 +33,22 @@ func (b *Builder) loadChunk(pia uint64) error {
 	if b.prev == nil || !b.prev.hasPIA(pia) {
 		return nil
 	}
-	return b.prev.readChunk(pia, &b.chunk.entries)
+	if err := b.prev.readChunk(pia, &b.chunk.entries); err != nil {
+		return err
+	}
+	for _, e := range b.chunk.entries {
+		if e.refersTo(^b.kept) {
+			return b.errCounts()
+		}
+	}
+	return nil
+}
+
+// errCounts blames the generation table of the previous image: a generation
+// without pages by that table has pages.
+func (b *Builder) errCounts() error {
+	p := b.prev.newest
+	return fault.Corrupt(p.Path, p.Size-footerBytes, footerBytes, "array footer: wrong count of pages")
 }
 
 // closeChunk keeps the current chunk, if it changed, until the directory is
@@ -96,50 +111,70 @@ func (b *Builder) finish(highWater uint64) error {
 	if err := b.write(b.patches); err != nil {
 		return err
 	}
-	lowest, err := b.writeDirectory()
-	if err != nil {
+	if err := b.writeDirectory(); err != nil {
 		return err
 	}
-	if lowest = max(lowest, b.highest); highWater < lowest || highWater > ordinalEnd {
-		return fmt.Errorf("indirection: high-water mark %d, but there are rows up to %d at least", highWater, lowest-1)
+	if highWater < b.highest || highWater > ordinalEnd {
+		return fmt.Errorf("indirection: high-water mark %d, but there are rows up to %d at least", highWater, b.highest-1)
 	}
 	return b.writeFooter(highWater)
 }
 
 // writeDirectory writes all chunks: changed ones, those of the previous image,
-// and empty ones between them. It returns a lower bound of the high-water mark:
-// one past the first ordinal of the last page with rows.
-func (b *Builder) writeDirectory() (lowest uint64, err error) {
+// and empty ones between them.
+func (b *Builder) writeDirectory() error {
 	b.directory = uint64(b.w.Size())
+	for i := range b.slots {
+		b.slots[i].pageRefs, b.slots[i].patchRefs = 0, 0
+	}
 	done := b.done
 	for pia := b.firstPIA; pia < b.firstPIA+b.pias; pia++ {
 		data := make([]byte, chunkBytes)
 		if len(done) > 0 && done[0].pia == pia {
 			data, done = done[0].data, done[1:]
 		} else if b.prev != nil && b.prev.hasPIA(pia) {
-			if err := b.prev.copyChunk(pia, data); err != nil {
-				return 0, err
+			if err := b.carry(pia, data); err != nil {
+				return err
 			}
 		}
-		if page, any := lastPage(data); any {
-			lowest = pia<<piaShift + page<<pageShift + 1
-		}
+		b.tally(pia, data)
 		binary.LittleEndian.PutUint64(data, b.hash.chunk(b.gen, pia, data[8:]))
 		if err := b.write(data); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return lowest, nil
+	return nil
 }
 
-// lastPage is the last page with rows in a directory chunk.
-func lastPage(chunk []byte) (page uint64, any bool) {
-	for i := piaPages - 1; i >= 0; i-- {
-		if !decodeEntry(chunk[8+i*pageEntryBytes:]).empty() {
-			return uint64(i), true
+// carry copies a chunk of the previous image.
+func (b *Builder) carry(pia uint64, data []byte) error {
+	if err := b.prev.copyChunk(pia, data); err != nil {
+		return err
+	}
+	for i := range piaPages {
+		if decodeEntry(data[8+i*pageEntryBytes:]).refersTo(^(b.kept &^ b.victims)) {
+			return b.errCounts()
 		}
 	}
-	return 0, false
+	return nil
+}
+
+// tally counts what a chunk refers to, and sees to it that the high-water mark
+// will be above its last page.
+func (b *Builder) tally(pia uint64, data []byte) {
+	for i := range uint64(piaPages) {
+		e := decodeEntry(data[8+i*pageEntryBytes:])
+		if e.empty() {
+			continue
+		}
+		b.highest = max(b.highest, pia<<piaShift+i<<pageShift+1)
+		if e.hasBase() {
+			b.slots[e.baseSlot].pageRefs++
+		}
+		if e.hasPatch() {
+			b.slots[e.patchSlot].patchRefs++
+		}
+	}
 }
 
 func (b *Builder) writeFooter(highWater uint64) error {
@@ -147,10 +182,6 @@ func (b *Builder) writeFooter(highWater uint64) error {
 	own.generation, own.size = b.gen, uint64(b.w.Size())+footerBytes
 	b.fileSize, b.highWater = own.size, highWater
 	for i, s := range b.slots {
-		if b.victims>>i&1 != 0 && s.refs() != 0 {
-			p := b.prev.newest
-			return fault.Corrupt(p.Path, p.Size-footerBytes, footerBytes, "array footer: wrong count of pages in generation %d", s.generation)
-		}
 		if s.refs() == 0 && uint64(i) != b.own {
 			b.slots[i] = fileSlot{}
 		}

@@ -66,7 +66,7 @@ func (e pageEntry) baseOffset() uint64 { return uint64(e.base) * pageBytes }
 
 // refersTo reports whether the page needs a file of the set.
 func (e pageEntry) refersTo(set uint16) bool {
-	return e.hasBase() && set>>e.baseSlot&1 != 0 || e.hasPatch() && set>>e.patchSlot&1 != 0
+	return e.hasBase() && set>>e.baseSlot&1 != 0 || e.hasPatch() && (e.patchSlot >= fileSlots || set>>e.patchSlot&1 != 0)
 }
 
 // check returns what is wrong with an entry, so that what it points to lies in
