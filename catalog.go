@@ -14,7 +14,6 @@ import (
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/schema"
 	"github.com/rekindledb/rekindle/logstream"
-	"github.com/rekindledb/rekindle/recovery"
 	"github.com/rekindledb/rekindle/rowid"
 	"github.com/rekindledb/rekindle/txn"
 )
@@ -52,60 +51,59 @@ func systemSchema() *schema.Table {
 	}
 }
 
-// load opens the system table and then every table that it lists.
+// load opens the system table and then every table that it lists, and brings
+// their indexes up to date.
 func (c *catalog) load(ctx context.Context) error {
 	c.set.Store(&tableSet{byID: map[rowid.Table]*txn.Table{}, byName: map[string]*txn.Table{}})
-	system, err := c.open(ctx, systemTable, systemSchema())
-	if err != nil {
+	if err := c.open(ctx, systemTable, systemSchema()); err != nil {
 		return err
 	}
-	c.add(system)
-	definitions, err := c.definitions(ctx, system)
+	definitions, err := c.definitions(ctx)
 	if err != nil {
 		return err
 	}
 	for id, s := range definitions {
-		t, err := c.open(ctx, id, s)
-		if err != nil {
+		if err := c.open(ctx, id, s); err != nil {
 			return err
 		}
-		c.add(t)
 	}
 	c.db.report.TablesOpened = len(definitions)
-	return nil
+	return c.db.state.ApplyTail(ctx, c.db.log, c.byID, c.db.collector.Add, &c.db.report)
 }
 
-// definitions reads the rows of the system table.
-func (c *catalog) definitions(ctx context.Context, system *txn.Table) (map[rowid.Table]*schema.Table, error) {
+// definitions reads the rows of the system table, without its indexes, which
+// may lag behind.
+func (c *catalog) definitions(ctx context.Context) (map[rowid.Table]*schema.Table, error) {
 	tx, err := c.db.manager.Begin(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback()
+	system := c.byID(systemTable)
 	found := map[rowid.Table]*schema.Table{}
-	it := tx.Scan(system, 0, index.Range{})
-	for it.Next() {
-		row, err := system.Layout.DecodeRow(it.Row())
+	err = tx.Rows(system, func(_ rowid.ID, payload []byte) error {
+		row, err := system.Layout.DecodeRow(payload)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s, err := schema.Unmarshal([]byte(row[2].(string)))
-		if err != nil {
-			return nil, err
-		}
 		found[rowid.Table(row[0].(uint16))] = s
-	}
-	return found, it.Err()
+		return err
+	})
+	return found, err
 }
 
-// open makes the runtime form of a stored table and brings its indexes back.
-func (c *catalog) open(ctx context.Context, id rowid.Table, s *schema.Table) (*txn.Table, error) {
+// open makes the runtime form of a stored table and opens its indexes.
+func (c *catalog) open(ctx context.Context, id rowid.Table, s *schema.Table) error {
 	t, err := c.runtime(id, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = recovery.BuildIndexes(ctx, c.db.log, t, c.db.strategy, c.spec(t), &c.db.report, c.db.progress)
-	return t, err
+	if err := c.db.state.OpenIndexes(ctx, c.db.log, t, c.spec(t), &c.db.report); err != nil {
+		return err
+	}
+	c.add(t)
+	return nil
 }
 
 // runtime makes a table without indexes, over the recovered array if there is
@@ -185,7 +183,7 @@ func (c *catalog) create(ctx context.Context, s *schema.Table) (*txn.Table, erro
 		return nil, err
 	}
 	for number := range s.Indexes {
-		ix, err := c.db.strategy.Create(c.spec(t)(number))
+		ix, err := c.db.state.Strategy.Create(c.spec(t)(number))
 		if err != nil {
 			return nil, errors.Join(err, closeIndexes(t))
 		}

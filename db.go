@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle/gc"
-	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -34,15 +33,14 @@ import (
 //	               the new files in the manifest.
 //	To recover:    map the array files; set the slots of the tail's rows.
 type DB struct {
-	opts     Options
-	strategy index.Strategy
-	state    *recovery.State
-	arena    *arena.Arena
-	epochs   *epoch.Domain
-	log      *logstream.Log
-	manager  *txn.Manager
-	catalog  catalog
-	report   recovery.Report
+	opts    Options
+	state   *recovery.State
+	arena   *arena.Arena
+	epochs  *epoch.Domain
+	log     *logstream.Log
+	manager *txn.Manager
+	catalog catalog
+	report  recovery.Report
 
 	collector    *gc.Collector
 	checkpointer *recovery.Checkpointer // nil when read-only
@@ -89,6 +87,7 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		Epochs:   db.epochs,
 		Logger:   db.opts.Logger,
 		Progress: db.progress,
+		Strategy: strategyNamed,
 	})
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (db *DB) newHeader() recovery.Header {
 }
 
 // checkHeader compares the options with what the database was made with.
-func (db *DB) checkHeader() (err error) {
+func (db *DB) checkHeader() error {
 	h, o := &db.state.Header, &db.opts
 	switch {
 	case o.LogStreams != 0 && o.LogStreams != h.LogStreams:
@@ -138,8 +137,7 @@ func (db *DB) checkHeader() (err error) {
 	case o.IndexStrategy != "" && o.IndexStrategy != h.Strategy:
 		return invalidOption("IndexStrategy is %q, the database has %q", o.IndexStrategy, h.Strategy)
 	}
-	db.strategy, err = strategyNamed(h.Strategy)
-	return err
+	return nil
 }
 
 func (db *DB) openLog() error {

@@ -28,10 +28,34 @@ func (db *DB) start() {
 	if db.opts.ReadOnly {
 		return
 	}
-	db.background.Go(func() { db.collector.Run(ctx) })
+	db.background.Go(func() {
+		db.collector.Settle(ctx) // suspects that recovery brought along
+		db.recycleOrdinals(ctx)
+		db.collector.Run(ctx)
+	})
 	if db.opts.CheckpointBytes > 0 {
 		db.expectCheckpoint(db.manager.Logged())
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
+	}
+}
+
+// recycledOrdinals bounds how many free ordinals of a table are looked up after
+// an Open; the rest is found by a later one.
+const recycledOrdinals = 1 << 20
+
+// recycleOrdinals gives the allocators the ordinals that recovery found free.
+// Tables whose indexes were rebuilt have had theirs counted on the way.
+func (db *DB) recycleOrdinals(ctx context.Context) {
+	if !db.state.Strategy.Persistent() {
+		return
+	}
+	for _, t := range db.catalog.tables() {
+		if ctx.Err() != nil {
+			return
+		}
+		if _, err := t.Rows.FreeOrdinals(1, recycledOrdinals, t.IDs.Free); err != nil {
+			db.opts.Logger.Warn("free rows not found", "table", t.Name(), "error", err)
+		}
 	}
 }
 

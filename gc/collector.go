@@ -58,7 +58,7 @@ func (c *Collector) Run(ctx context.Context) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	for {
-		c.collect(ctx)
+		c.Settle(ctx)
 		if c.Backlog() == 0 {
 			if !c.m.Garbage.Wait(ctx) {
 				return
@@ -73,8 +73,8 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// collect works off everything that is due now.
-func (c *Collector) collect(ctx context.Context) {
+// Settle works off everything that is due now, unless ctx ends earlier.
+func (c *Collector) Settle(ctx context.Context) {
 	for ctx.Err() == nil && c.Step(stepItems) == stepItems {
 	}
 	c.m.Epochs.Reclaim()

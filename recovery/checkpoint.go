@@ -34,10 +34,11 @@ type Engine struct {
 // concurrent use.
 type Checkpointer struct {
 	Engine
-	files  vfs.FS
-	dir    string
-	header Header
-	logger *slog.Logger
+	files      vfs.FS
+	dir        string
+	header     Header
+	persistent bool // the indexes have a part in it
+	logger     *slog.Logger
 
 	mu       sync.Mutex
 	kept     []Checkpoint // published, newest last
@@ -60,13 +61,15 @@ type Result struct {
 // NewCheckpointer returns the checkpointer of a recovered database.
 func NewCheckpointer(s *State, e Engine) (*Checkpointer, error) {
 	c := &Checkpointer{
-		Engine:   e,
-		files:    s.cfg.FS,
-		dir:      s.cfg.Dir,
-		header:   s.Header,
-		logger:   s.cfg.Logger,
-		kept:     slices.Clone(s.kept),
-		manifest: manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: s.Header, number: s.manifest},
+		Engine: e,
+		files:  s.cfg.FS,
+		dir:    s.cfg.Dir,
+		header: s.Header,
+		logger: s.cfg.Logger,
+
+		persistent: s.Strategy.Persistent(),
+		kept:       slices.Clone(s.kept),
+		manifest:   manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: s.Header, number: s.manifest},
 	}
 	var err error
 	if last := c.newest(); last != nil {
@@ -125,6 +128,10 @@ func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start := time.Now()
+	if c.persistent {
+		c.Manager.NoteEntries()
+		defer c.Manager.ForgetEntries()
+	}
 	var mark logstream.Mark
 	pin, err := c.Manager.PinSnapshot(func() (uint64, error) {
 		var err error
@@ -226,10 +233,15 @@ func (d *draft) write(ctx context.Context) error {
 	if err := d.writeArrays(ctx); err != nil {
 		return err
 	}
+	var suspects suspectList
+	d.Collector.Suspects(suspects.add) // what is worked off from here on may be in the capture
 	if err := d.writeIndexes(ctx); err != nil {
 		return err
 	}
-	if err := d.writeSuspects(); err != nil {
+	if err := d.Manager.EntriesAtRisk(suspects.add); err != nil {
+		return err
+	}
+	if err := d.writeSuspects(&suspects); err != nil {
 		return err
 	}
 	d.Live = nil

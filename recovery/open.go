@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
@@ -33,14 +34,16 @@ type Config struct {
 	Epochs   *epoch.Domain
 	Logger   *slog.Logger
 	Progress func(phase string, done, total int64) // may be nil
+	Strategy func(name string) (index.Strategy, error)
 }
 
 // State is a recovered database: locked, mapped and replayed, not yet serving.
 type State struct {
-	Header Header
-	Arrays map[rowid.Table]*indirection.Array
-	Tail   logstream.Tail
-	Report Report
+	Header   Header
+	Strategy index.Strategy
+	Arrays   map[rowid.Table]*indirection.Array
+	Tail     logstream.Tail
+	Report   Report
 
 	cfg      Config
 	lock     io.Closer
@@ -48,6 +51,9 @@ type State struct {
 	kept     []Checkpoint // newest last
 	base     *Checkpoint  // the one recovered from, nil for none
 	images   map[rowid.Table]*indirection.Image
+
+	tail    []logstream.Address // records of the tail that change index entries
+	rebuilt map[indexID]bool    // indexes that need no tail
 }
 
 // Open recovers the database in a directory, or creates one. The caller closes
@@ -57,6 +63,8 @@ func Open(ctx context.Context, cfg Config) (*State, error) {
 		cfg:    cfg,
 		Arrays: map[rowid.Table]*indirection.Array{},
 		images: map[rowid.Table]*indirection.Image{},
+
+		rebuilt: map[indexID]bool{},
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", cfg.Dir, err), s.Close())
@@ -70,6 +78,7 @@ func (s *State) open(ctx context.Context) error {
 		run  func(context.Context) error
 	}{
 		{"manifest", s.readManifest},
+		{"strategy", s.chooseStrategy},
 		{"map", s.mapArrays},
 		{"replay", s.replay},
 		{"secure", s.secure},
@@ -120,6 +129,11 @@ func (s *State) readManifest(context.Context) error {
 		s.fallback("the last record of " + manifestName(m.Number) + " is incomplete: the checkpoint before it serves")
 	}
 	return nil
+}
+
+func (s *State) chooseStrategy(context.Context) (err error) {
+	s.Strategy, err = s.cfg.Strategy(s.Header.Strategy)
+	return err
 }
 
 func (s *State) fallback(text string) {
@@ -320,6 +334,9 @@ func (s *State) apply(address logstream.Address, r logstream.Record) error {
 	if !ok {
 		array = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, nil)
 		s.Arrays[table] = array
+	}
+	if s.Strategy.Persistent() && (r.Kind != logstream.Image || len(r.Keys) > 0) {
+		s.tail = append(s.tail, address)
 	}
 	return array.Set(0, r.Row.Ordinal(), slotAfter(address, r.Kind))
 }

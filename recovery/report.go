@@ -14,7 +14,9 @@ type Report struct {
 	DropReason      string   // why they do not count
 	Fallbacks       []string // what was damaged and what served instead
 	TablesOpened    int
-	IndexesRebuilt  int
+	IndexesMapped   int   // opened from their checkpoint
+	IndexesRebuilt  int   // made anew by reading all rows
+	EntriesReplayed int64 // index entries added from the tail
 	RowsScanned     int64 // rows read to rebuild them
 	Phases          []Phase
 	Total           time.Duration

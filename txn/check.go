@@ -6,7 +6,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/rekindledb/rekindle/index"
-	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -46,52 +45,18 @@ func (e *entrySet) add(key []byte, row rowid.ID) {
 	e.sum += h * 0xBF58476D1CE4E5B9
 }
 
-// checkBatch rows are looked at under one pin.
-const checkBatch = 1024
-
 // entriesOfRows derives the entries of every index from the visible rows.
 func (tx *Tx) entriesOfRows(t *Table, sets []entrySet) (rows int64, err error) {
-	var batch []uint64
-	for from := uint64(1); ; from = batch[len(batch)-1] + 1 {
-		batch = batch[:0]
-		err := t.Rows.Scan(from, func(ordinal uint64, _ indirection.Word) bool {
-			batch = append(batch, ordinal)
-			return len(batch) < checkBatch
-		})
-		if err != nil {
-			return rows, err
-		}
-		n, err := tx.addRows(t, batch, sets)
-		rows += n
-		if err != nil || len(batch) < checkBatch {
-			return rows, err
-		}
-	}
-}
-
-func (tx *Tx) addRows(t *Table, ordinals []uint64, sets []entrySet) (rows int64, err error) {
-	s, err := tx.enter()
-	if err != nil {
-		return 0, err
-	}
-	defer s.leave()
-	s.h.Pin()
-	defer s.h.Unpin()
-	for _, ordinal := range ordinals {
-		var found bool
-		if s.row, found, err = s.fetch(t, ordinal, s.row[:0]); err != nil {
-			return rows, err
-		}
-		if !found {
-			continue
-		}
+	var key []byte
+	err = tx.Rows(t, func(row rowid.ID, payload []byte) error {
 		rows++
 		for number := range sets {
-			s.key = t.Layout.AppendKey(s.key[:0], number, s.row)
-			sets[number].add(s.key, t.row(ordinal))
+			key = t.Layout.AppendKey(key[:0], number, payload)
+			sets[number].add(key, row)
 		}
-	}
-	return rows, nil
+		return nil
+	})
+	return rows, err
 }
 
 func (tx *Tx) entriesOfIndex(t *Table, number int) (set entrySet, err error) {

@@ -60,14 +60,17 @@ func (s *session) endReading(ctx context.Context) error {
 }
 
 func (s *session) commit(ctx context.Context) error {
+	s.mu.Lock()
 	s.collectOldKeys()
 	s.split()
 	if len(s.parts) == 0 { // every inserted row was deleted again
 		s.sweep(0)
+		s.forget()
 		return s.endReading(ctx)
 	}
 	ticket, err := s.append(ctx)
 	if err != nil {
+		s.mu.Unlock()
 		s.abort()
 		return err
 	}
@@ -76,8 +79,16 @@ func (s *session) commit(ctx context.Context) error {
 	s.m.Log.Publish(ticket)
 	s.m.commits.Add(1)
 	wait := s.durability.Mode == logstream.Sync
+	s.forget()
 	s.release()
 	return s.m.Log.Acknowledge(ctx, ticket, wait)
+}
+
+// forget drops the write set, whose versions now belong to their rows.
+func (s *session) forget() {
+	s.writes = s.writes[:0]
+	s.moves = s.moves[:0]
+	s.mu.Unlock()
 }
 
 // void reports whether a row was inserted and deleted by this very transaction.
@@ -276,6 +287,7 @@ func (s *session) suspectOldKeys(w *write, cts uint64) {
 
 // abort takes all versions off their slots and ends the transaction.
 func (s *session) abort() {
+	s.mu.Lock()
 	s.h.Pin()
 	for i := len(s.writes) - 1; i >= 0; i-- {
 		w := &s.writes[i]
@@ -289,5 +301,6 @@ func (s *session) abort() {
 	if len(s.writes) > 0 {
 		s.m.aborts.Add(1)
 	}
+	s.forget()
 	s.release()
 }

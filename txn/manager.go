@@ -38,6 +38,7 @@ type Manager struct {
 	Config
 	Garbage Queue
 
+	entered   enteredKeys
 	table     atomic.Pointer[sessionTable]
 	grow      sync.Mutex
 	watermark atomic.Uint64

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -31,8 +32,13 @@ type session struct {
 	snapshot atomic.Uint64 // 0 none, pendingSnapshot, or a CTS
 	_        [48]byte      // keeps neighbours' state words on other cache lines
 
-	m          *Manager
-	h          *epoch.Handle
+	m *Manager
+	h *epoch.Handle
+
+	// mu is held by every statement that writes and while the transaction
+	// ends, so that a checkpoint can look at the write set.
+	mu sync.Mutex
+
 	generation uint64
 	owner      uint64 // begin field of this transaction's versions
 	readCTS    uint64
@@ -124,8 +130,6 @@ func (s *session) start(writable bool) {
 // the session may be claimed again.
 func (s *session) release() {
 	s.snapshot.Store(0)
-	s.writes = s.writes[:0]
-	s.moves = s.moves[:0]
 	s.statement = 0
 	s.unique = uniqueCheck{}
 	s.state.Store(s.generation << generationAt)

@@ -78,6 +78,9 @@ func verdict(has bool, err error) error {
 // one. Pinned on entry and on return.
 func (s *session) addEntry(t *Table, number int, key []byte, row rowid.ID, unique bool) error {
 	index := t.Indexes[number]
+	if s.m.entered.on.Load() {
+		s.m.entered.add(row, number, key)
+	}
 	if !unique {
 		return index.Insert(s.h, key, row, nil)
 	}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"fmt"
 	"math/bits"
 
 	"github.com/rekindledb/rekindle/indirection"
@@ -51,12 +52,14 @@ func (tx *Tx) enterWrite() (*session, error) {
 		s.leave()
 		return nil, fault.ErrTxReadOnly
 	}
+	s.mu.Lock()
 	s.h.Pin()
 	return s, nil
 }
 
 func (s *session) leaveWrite() {
 	s.h.Unpin()
+	s.mu.Unlock()
 	s.leave()
 }
 
@@ -134,13 +137,8 @@ func (s *session) insert(t *Table, row []byte) error {
 	if err := s.checkSize(t, row); err != nil {
 		return err
 	}
-	ordinal, err := t.IDs.Alloc(s.h.Shard())
+	ordinal, ref, err := s.installNew(t, row)
 	if err != nil {
-		return err
-	}
-	ref, err := s.install(t, ordinal, 0, 0, len(s.writes), 0, row)
-	if err != nil {
-		t.IDs.Free(ordinal)
 		return err
 	}
 	for i := range t.Indexes {
@@ -153,6 +151,21 @@ func (s *session) insert(t *Table, row []byte) error {
 	s.moves = append(s.moves, move{len(s.writes), everyIndex, s.statement})
 	s.writes = append(s.writes, write{table: t, ordinal: ordinal, ref: ref, keyMask: t.allKeys()})
 	return nil
+}
+
+// installNew puts the first version of a row into a fresh slot.
+func (s *session) installNew(t *Table, row []byte) (ordinal uint64, ref arena.Ref, err error) {
+	if ordinal, err = t.IDs.Alloc(s.h.Shard()); err != nil {
+		return 0, 0, err
+	}
+	if ref, err = s.install(t, ordinal, 0, 0, len(s.writes), 0, row); err == nil {
+		return ordinal, ref, nil
+	}
+	if err == errMoved {
+		return 0, 0, fmt.Errorf("%w: table %s: fresh row %d is in use", fault.ErrCorrupt, t.Name(), ordinal)
+	}
+	t.IDs.Free(ordinal)
+	return 0, 0, err
 }
 
 func (s *session) update(t *Table, row []byte) (found bool, err error) {

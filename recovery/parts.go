@@ -56,10 +56,9 @@ func (d *draft) writeIndex(ctx context.Context, t *txn.Table, number int, c inde
 	return nil
 }
 
-// writeSuspects saves what waits for removal from the indexes.
-func (d *draft) writeSuspects() error {
-	var list suspectList
-	d.Collector.Suspects(list.add)
+// writeSuspects saves what waits for removal from the indexes, or would have
+// to after a crash.
+func (d *draft) writeSuspects(list *suspectList) error {
 	if list.count == 0 {
 		return nil
 	}

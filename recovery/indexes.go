@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/rekindledb/rekindle/index"
@@ -25,31 +26,102 @@ const (
 	recycledOrdinals = 1 << 20
 )
 
-// BuildIndexes makes all indexes of a table by reading its rows: what the
-// rebuild strategy does at every Open. Nothing else uses the table meanwhile.
-func BuildIndexes(ctx context.Context, log *logstream.Log, t *txn.Table, strategy index.Strategy, spec func(int) index.Spec, report *Report, progress func(string, int64, int64)) error {
-	return report.Time("index "+t.Name(), func() error {
-		b := &indexBuild{ctx: ctx, t: t, reader: logstream.NewReader(log), report: report, progress: progress}
-		b.entries = make([]entryList, len(t.Schema.Indexes))
-		if err := b.readRows(); err != nil {
-			return fmt.Errorf("table %s: %w", t.Name(), err)
-		}
-		for number := range b.entries {
-			ix, err := b.entries[number].load(strategy, spec(number))
+// indexID names an index of the database.
+type indexID struct {
+	table  rowid.Table
+	number int
+}
+
+// OpenIndexes brings the indexes of a table back: from their checkpoint files
+// if there are any, else by reading the table's rows. Those opened from files
+// are behind by the tail until ApplyTail. Nothing else uses the table yet.
+func (s *State) OpenIndexes(ctx context.Context, log *logstream.Log, t *txn.Table, spec func(int) index.Spec, report *Report) error {
+	t.Indexes = make([]index.Index, len(t.Schema.Indexes))
+	return report.Time("index/"+t.Name(), func() error {
+		var missing []int
+		for number := range t.Indexes {
+			ix, err := s.openIndex(ctx, t.ID, number, spec(number))
 			if err != nil {
 				return errors.Join(fmt.Errorf("index %s: %w", spec(number).Name, err), closeAll(t.Indexes))
 			}
-			t.Indexes = append(t.Indexes, ix)
-			report.IndexesRebuilt++
+			if t.Indexes[number] = ix; ix == nil {
+				missing = append(missing, number)
+				s.rebuilt[indexID{t.ID, number}] = true
+				continue
+			}
+			report.IndexesMapped++
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		b := &indexBuild{ctx: ctx, t: t, reader: logstream.NewReader(log), report: report, progress: s.progress, recycles: !s.Strategy.Persistent()}
+		if err := b.run(missing, s.Strategy, spec); err != nil {
+			return errors.Join(err, closeAll(t.Indexes))
 		}
 		return nil
 	})
 }
 
+// openIndex opens one index from its files, or returns nil if it has to be
+// built.
+func (s *State) openIndex(ctx context.Context, table rowid.Table, number int, spec index.Spec) (index.Index, error) {
+	if !s.Strategy.Persistent() {
+		return nil, nil
+	}
+	if s.images[table] == nil { // the table is younger than the checkpoint: all its entries are in the tail
+		return s.Strategy.Create(spec)
+	}
+	ix, err := s.Strategy.Open(ctx, spec, s.indexFiles(table, number))
+	switch {
+	case errors.Is(err, index.ErrNoCheckpoint):
+		return nil, nil
+	case err != nil && damaged(err):
+		s.fallback(fmt.Sprintf("index %s is rebuilt: %v", spec.Name, err))
+		return nil, nil
+	}
+	return ix, err
+}
+
+// indexFiles returns the files of an index with their names in the file system.
+func (s *State) indexFiles(table rowid.Table, number int) []index.FileInfo {
+	for _, x := range s.base.Indexes {
+		if x.Table == table && x.Index == number {
+			files := slices.Clone(x.Files)
+			for i := range files {
+				files[i].Name = s.path(filepath.FromSlash(files[i].Name))
+			}
+			return files
+		}
+	}
+	return nil
+}
+
+// run builds the indexes with the given numbers from the rows of the table.
+func (b *indexBuild) run(numbers []int, strategy index.Strategy, spec func(int) index.Spec) error {
+	b.entries = make(map[int]*entryList, len(numbers))
+	for _, number := range numbers {
+		b.entries[number] = &entryList{}
+	}
+	if err := b.readRows(); err != nil {
+		return fmt.Errorf("table %s: %w", b.t.Name(), err)
+	}
+	for _, number := range numbers {
+		ix, err := b.entries[number].load(strategy, spec(number))
+		if err != nil {
+			return fmt.Errorf("index %s: %w", spec(number).Name, err)
+		}
+		b.t.Indexes[number] = ix
+		b.report.IndexesRebuilt++
+	}
+	return nil
+}
+
 func closeAll(indexes []index.Index) error {
 	var errs []error
 	for _, ix := range indexes {
-		errs = append(errs, ix.Close())
+		if ix != nil {
+			errs = append(errs, ix.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -63,9 +135,9 @@ type indexBuild struct {
 	progress func(string, int64, int64)
 
 	chunk   []slot
-	entries []entryList
-	last    uint64 // newest ordinal seen
-	free    int    // ordinals given to the allocator
+	entries map[int]*entryList // by index number
+	last    uint64             // newest ordinal seen
+	free    int                // ordinals given to the allocator
 }
 
 type slot struct {
@@ -98,7 +170,7 @@ func (b *indexBuild) readRows() error {
 
 // recycle frees the empty slots between the last row and the next one.
 func (b *indexBuild) recycle(next uint64) {
-	for o := b.last + 1; o < next && b.free < recycledOrdinals; o++ {
+	for o := b.last + 1; b.recycles && o < next && b.free < recycledOrdinals; o++ {
 		b.t.IDs.Free(o)
 		b.free++
 	}
@@ -116,7 +188,7 @@ func (b *indexBuild) readChunk() error {
 		}
 	}
 	b.report.RowsScanned += int64(len(b.chunk))
-	b.progress("index "+b.t.Name(), b.report.RowsScanned, 0)
+	b.progress("index/"+b.t.Name(), b.report.RowsScanned, 0)
 	return nil
 }
 
@@ -132,8 +204,8 @@ func (b *indexBuild) readRow(s slot) error {
 	if err := b.t.Layout.Check(record.Payload); err != nil {
 		return err
 	}
-	for number := range b.entries {
-		b.entries[number].add(b.t, number, row, record.Payload)
+	for number, list := range b.entries {
+		list.add(b.t, number, row, record.Payload)
 	}
 	return nil
 }
@@ -158,11 +230,15 @@ func (l *entryList) add(t *txn.Table, number int, row rowid.ID, payload []byte) 
 
 func (l *entryList) key(e entry) []byte { return l.keys[e.from:e.to] }
 
-// load sorts the entries and builds the index from them.
-func (l *entryList) load(strategy index.Strategy, spec index.Spec) (index.Index, error) {
+func (l *entryList) sort() {
 	slices.SortFunc(l.entries, func(a, b entry) int {
 		return cmp.Or(bytes.Compare(l.key(a), l.key(b)), cmp.Compare(a.row, b.row))
 	})
+}
+
+// load sorts the entries and builds the index from them.
+func (l *entryList) load(strategy index.Strategy, spec index.Spec) (index.Index, error) {
+	l.sort()
 	builder, err := strategy.NewBuilder(spec)
 	if err != nil {
 		return nil, err

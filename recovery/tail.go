@@ -1,0 +1,141 @@
+package recovery
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// tailBatch bounds the entries that wait to be added to an index in key order.
+const tailBatch = 1 << 20
+
+// ApplyTail brings the indexes that were opened from files up to date: the keys
+// that the tail's records give their rows are added, those that they take away
+// become suspects. Replay has noted which records are concerned; they are read
+// again here, because only now the tables and their keys are known.
+func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(rowid.Table) *txn.Table, suspect func(txn.Garbage), report *Report) error {
+	if len(s.tail) == 0 {
+		return nil
+	}
+	return report.Time("index tail", func() error {
+		a := &tailApplier{s: s, find: find, suspect: suspect, report: report, h: s.cfg.Epochs.Register(), lists: map[indexID]*entryList{}}
+		reader := logstream.NewReader(log)
+		for i, address := range s.tail {
+			if i%4096 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			record, err := reader.Read(address)
+			if err == nil {
+				err = a.apply(record)
+			}
+			if err != nil {
+				return fmt.Errorf("tail record at %v: %w", address, err)
+			}
+		}
+		s.tail = nil
+		return a.flush()
+	})
+}
+
+type tailApplier struct {
+	s       *State
+	find    func(rowid.Table) *txn.Table
+	suspect func(txn.Garbage)
+	report  *Report
+	h       *epoch.Handle
+	lists   map[indexID]*entryList
+	waiting int
+}
+
+func (a *tailApplier) apply(r logstream.Record) error {
+	t := a.find(r.Row.Table())
+	if t == nil {
+		return fmt.Errorf("%w: there is no table %d", fault.ErrCorrupt, r.Row.Table())
+	}
+	gained := uint64(1)<<uint(len(t.Indexes)) - 1
+	if r.Kind != logstream.Insert {
+		var err error
+		if gained, err = a.suspectOldKeys(t, r); err != nil {
+			return err
+		}
+	}
+	if r.Kind == logstream.Delete {
+		return nil
+	}
+	if err := t.Layout.Check(r.Payload); err != nil {
+		return err
+	}
+	for ; gained != 0; gained &= gained - 1 {
+		a.add(t, bits.TrailingZeros64(gained), r)
+	}
+	if a.waiting >= tailBatch {
+		return a.flush()
+	}
+	return nil
+}
+
+// suspectOldKeys reports the keys that a record takes away and returns the
+// indexes they belong to.
+func (a *tailApplier) suspectOldKeys(t *txn.Table, r logstream.Record) (mask uint64, err error) {
+	keys := r.Keys
+	if len(keys) < 8 {
+		return 0, fmt.Errorf("%w: record of row %v has no old keys", fault.ErrCorrupt, r.Row)
+	}
+	mask = binary.LittleEndian.Uint64(keys)
+	if mask>>uint(len(t.Indexes)) != 0 {
+		return 0, fmt.Errorf("%w: record of row %v names an index that table %s does not have", fault.ErrCorrupt, r.Row, t.Name())
+	}
+	keys = keys[8:]
+	for m := mask; m != 0; m &= m - 1 {
+		n, width := binary.Uvarint(keys)
+		if width <= 0 || n > uint64(len(keys)-width) {
+			return 0, fmt.Errorf("%w: record of row %v has an old key cut short", fault.ErrCorrupt, r.Row)
+		}
+		key := keys[width : width+int(n)]
+		keys = keys[width+int(n):]
+		a.suspect(txn.Garbage{Row: r.Row, Kind: txn.GarbageSuspect, Index: uint8(bits.TrailingZeros64(m)), Key: key})
+	}
+	return mask, nil
+}
+
+// add notes an entry for an index that was opened from files.
+func (a *tailApplier) add(t *txn.Table, number int, r logstream.Record) {
+	id := indexID{t.ID, number}
+	if a.s.rebuilt[id] {
+		return
+	}
+	list := a.lists[id]
+	if list == nil {
+		list = &entryList{}
+		a.lists[id] = list
+	}
+	list.add(t, number, r.Row, r.Payload)
+	a.waiting++
+}
+
+// flush adds the noted entries, index by index in the order of keys.
+func (a *tailApplier) flush() error {
+	for id, list := range a.lists {
+		list.sort()
+		ix := a.find(id.table).Indexes[id.number]
+		for _, e := range list.entries {
+			a.h.Pin()
+			err := ix.Insert(a.h, list.key(e), e.row, nil)
+			a.h.Unpin()
+			if err != nil {
+				return err
+			}
+		}
+		a.report.EntriesReplayed += int64(len(list.entries))
+		list.keys, list.entries = list.keys[:0], list.entries[:0]
+	}
+	a.waiting = 0
+	return nil
+}
