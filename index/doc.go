@@ -6,7 +6,8 @@
 // # Entries
 //
 // An entry is a pair (key, RowID). Keys are opaque bytes, made by package
-// keyenc and compared bytewise; entries are ordered by key, then by RowID, in
+// keyenc and compared bytewise, and no longer than the engine lets pass
+// (schema.MaxKeySize); entries are ordered by key, then by RowID, in
 // every index, unique ones too. One key may have several entries, of which at
 // most one belongs to a live row: an index is a set of *candidates*. A reader
 // counts an entry only if the row version that it sees has that key (the key
