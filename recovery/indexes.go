@@ -136,8 +136,10 @@ type indexBuild struct {
 
 	chunk   []slot
 	entries map[int]*entryList // by index number
-	last    uint64             // newest ordinal seen
-	free    int                // ordinals given to the allocator
+
+	recycles bool   // give free ordinals to the allocator on the way
+	last     uint64 // newest ordinal seen
+	free     int    // ordinals given to the allocator
 }
 
 type slot struct {
