@@ -58,9 +58,9 @@ func (r *recorder) stop() []powerCut {
 	return r.cuts
 }
 
-func openWorkload(t *testing.T, fs vfs.FS, streams int) (*rekindle.DB, *crashtest.Workload) {
+func openWorkload(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *crashtest.Workload) {
 	t.Helper()
-	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, LogStreams: streams}
+	o.SegmentBytes, o.CheckpointBytes = 64<<10, -1
 	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
 	require.NoError(t, err)
 	w, err := crashtest.Open(t.Context(), db)
@@ -69,9 +69,9 @@ func openWorkload(t *testing.T, fs vfs.FS, streams int) (*rekindle.DB, *crashtes
 }
 
 // script commits, rotates segments, checkpoints, closes and opens again.
-func script(t *testing.T, fs *vfs.Mem, streams int, ack func(int32, int64)) {
+func script(t *testing.T, fs *vfs.Mem, o rekindle.Options, ack func(int32, int64)) {
 	for range 2 {
-		db, w := openWorkload(t, fs, streams)
+		db, w := openWorkload(t, fs, o)
 		for i := range int32(90) {
 			seq, err := w.Step(t.Context(), i%3)
 			require.NoError(t, err)
@@ -92,44 +92,46 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 	if testing.Short() {
 		stride, deep = 11, 60
 	}
-	for _, streams := range []int{1, 2} {
-		fs := vfs.NewMem()
-		r := record(fs, stride, nil)
-		r.acked = map[int32]int64{}
-		script(t, fs, streams, r.ack)
-		cuts := r.stop()
-		t.Logf("%d streams: %d operations, %d power cuts", streams, fs.Ops(), len(cuts))
-		for i, cut := range cuts {
-			if i%deep == 0 {
-				checkRecovery(t, cut, streams)
-			} else {
-				checkCut(t, cut, streams)
+	for i, strategy := range rekindle.IndexStrategies() {
+		o := rekindle.Options{IndexStrategy: strategy, LogStreams: 1 + i%2}
+		t.Run(strategy, func(t *testing.T) {
+			fs := vfs.NewMem()
+			r := record(fs, stride, map[int32]int64{})
+			script(t, fs, o, r.ack)
+			cuts := r.stop()
+			t.Logf("%d operations, %d power cuts", fs.Ops(), len(cuts))
+			for i, cut := range cuts {
+				if i%deep == 0 {
+					checkRecovery(t, cut, o)
+				} else {
+					checkCut(t, cut, o)
+				}
 			}
-		}
+		})
 	}
 }
 
 // checkCut opens what a power cut has left and looks at everything.
-func checkCut(t *testing.T, cut powerCut, streams int) {
+func checkCut(t *testing.T, cut powerCut, o rekindle.Options) {
 	t.Helper()
-	db, w := openWorkload(t, cut.disk, streams)
+	db, w := openWorkload(t, cut.disk, o)
 	require.NoError(t, w.Check(t.Context(), cut.acked), "operation %d", cut.op)
 	require.NoError(t, db.Close(t.Context()))
 }
 
 // checkRecovery is checkCut with a second power cut at every operation of the
 // recovery, a commit and a checkpoint.
-func checkRecovery(t *testing.T, cut powerCut, streams int) {
+func checkRecovery(t *testing.T, cut powerCut, o rekindle.Options) {
 	t.Helper()
 	r := record(cut.disk, 1, cut.acked)
-	db, w := openWorkload(t, cut.disk, streams)
+	db, w := openWorkload(t, cut.disk, o)
 	require.NoError(t, w.Check(t.Context(), cut.acked), "operation %d", cut.op)
 	seq, err := w.Step(t.Context(), 0)
 	require.NoError(t, err)
 	r.ack(0, seq)
 	require.NoError(t, db.Checkpoint(t.Context()))
 	for _, second := range r.stop() {
-		checkCut(t, second, streams)
+		checkCut(t, second, o)
 	}
 	require.NoError(t, db.Close(t.Context()))
 }

@@ -29,7 +29,9 @@ func TestModel(t *testing.T) {
 		if seed == 0 {
 			seed = rand.Uint64()
 		}
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) { newModel(t, seed).run(150) })
+		for _, strategy := range rekindle.IndexStrategies() {
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, strategy, seed).run(150) })
+		}
 	}
 }
 
@@ -42,9 +44,9 @@ type model struct {
 	rows  map[int64]item // what is committed
 }
 
-func newModel(t *testing.T, seed uint64) *model {
+func newModel(t *testing.T, strategy string, seed uint64) *model {
 	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), rows: map[int64]item{}}
-	m.db, m.items = openItems(t, m.fs, rekindle.Options{SegmentBytes: 64 << 10, LogStreams: 1 + m.rng.IntN(3)})
+	m.db, m.items = openItems(t, m.fs, rekindle.Options{SegmentBytes: 64 << 10, LogStreams: 1 + m.rng.IntN(3), IndexStrategy: strategy})
 	return m
 }
 

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("kill.rounds", 8, "rounds of TestKill")
+	rounds = flag.Int("kill.rounds", 8, "rounds of TestKill for each strategy")
 	seed   = flag.Uint64("kill.seed", 0, "seed of TestKill, 0 for a random one")
 )
 
@@ -43,19 +42,20 @@ func TestMain(m *testing.M) {
 
 // options make segments, frames and checkpoints small, so that a short life
 // meets all of them.
-func options(streams int) *rekindle.Options {
-	return &rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: 100 << 10, LogStreams: streams}
+func options(strategy string, streams int) *rekindle.Options {
+	return &rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: 100 << 10, LogStreams: streams, IndexStrategy: strategy}
 }
 
 // child opens the database, says so, and runs all workers until it is killed.
 // Every acknowledged transaction is a line on stdout.
 func child(dir string) error {
 	ctx := context.Background()
-	streams, err := strconv.Atoi(os.Getenv(childVariable + "_STREAMS"))
-	if err != nil {
+	var strategy string
+	var streams int
+	if _, err := fmt.Sscan(os.Getenv(childVariable+"_OPTIONS"), &strategy, &streams); err != nil {
 		return err
 	}
-	db, err := rekindle.Open(ctx, dir, options(streams))
+	db, err := rekindle.Open(ctx, dir, options(strategy, streams))
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,10 @@ func TestKill(t *testing.T) {
 		*seed = rand.Uint64()
 	}
 	t.Logf("seed %d", *seed)
-	for _, streams := range []int{1, 3} {
-		t.Run(fmt.Sprintf("%d streams", streams), func(t *testing.T) {
-			h := harness{dir: t.TempDir(), streams: streams, rng: rand.New(rand.NewPCG(*seed, uint64(streams))), acked: map[int32]int64{}}
-			for round := range (*rounds + 1) / 2 {
+	for i, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			h := harness{dir: t.TempDir(), strategy: strategy, streams: 1 + 2*(i%2), rng: rand.New(rand.NewPCG(*seed, 0)), acked: map[int32]int64{}}
+			for round := range *rounds {
 				require.NoError(t, h.round(), "round %d", round)
 			}
 			t.Logf("%d transactions acknowledged, %d rounds killed while opening", h.total, h.early)
@@ -103,12 +103,13 @@ func TestKill(t *testing.T) {
 }
 
 type harness struct {
-	dir     string
-	streams int
-	rng     *rand.Rand
-	acked   map[int32]int64
-	total   int
-	early   int
+	dir      string
+	strategy string
+	streams  int
+	rng      *rand.Rand
+	acked    map[int32]int64
+	total    int
+	early    int
 }
 
 func (h *harness) round() error {
@@ -130,7 +131,7 @@ func (h *harness) round() error {
 // run starts a child, kills it after some time and notes what it acknowledged.
 func (h *harness) run(life time.Duration) (opened bool, err error) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+h.dir, fmt.Sprintf("%s_STREAMS=%d", childVariable, h.streams))
+	cmd.Env = append(os.Environ(), childVariable+"="+h.dir, fmt.Sprintf("%s_OPTIONS=%s %d", childVariable, h.strategy, h.streams))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return false, err
@@ -173,7 +174,7 @@ func (h *harness) read(out io.Reader) (opened bool, err error) {
 
 func (h *harness) check() error {
 	ctx := context.Background()
-	db, err := rekindle.Open(ctx, h.dir, options(h.streams))
+	db, err := rekindle.Open(ctx, h.dir, options(h.strategy, h.streams))
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (h *harness) checkReadOnlyAfter(ctx context.Context, db *rekindle.DB) error
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	db.Close(ended) // reports that the checkpoint did not happen
-	o := options(h.streams)
+	o := options(h.strategy, h.streams)
 	o.ReadOnly = true
 	reader, err := rekindle.Open(ctx, h.dir, o)
 	if err != nil {
