@@ -251,7 +251,7 @@ func TestCrashOutcomes(t *testing.T) {
 func randomOutcomes(mem *vfs.Mem) []string {
 	seen := map[string]bool{}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
+	for range 1500 {
 		seen[show(mem.CrashClone(rng, vfs.Random))] = true
 	}
 	return slices.Sorted(maps.Keys(seen))
