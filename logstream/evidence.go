@@ -126,14 +126,20 @@ func (e *evidence) stale(t *trail, h *roundHeader, p Position) bool {
 	return ok && h.incarnation < owner.number
 }
 
-// judge returns an error if something before a proven position is missing.
-func (e *evidence) judge() error {
-	for s, t := range e.trails {
-		if e.proven[s] > e.ends[s] {
-			return t.missing(e.ends[s], e.proven[s])
+// judge returns an error if something before a proven position is missing. It
+// names a stream that stopped there, if there is one, rather than one whose
+// rounds were not accepted because of another stream.
+func (e *evidence) judge(stopped func(stream int) bool) error {
+	worst := -1
+	for s := range e.trails {
+		if e.proven[s] > e.ends[s] && (worst < 0 || stopped(s) && !stopped(worst)) {
+			worst = s
 		}
 	}
-	return nil
+	if worst < 0 {
+		return nil
+	}
+	return e.trails[worst].missing(e.ends[worst], e.proven[worst])
 }
 
 // missing describes the loss of [from, to), all of which was durable.
@@ -172,4 +178,62 @@ func (e *evidence) unsecured() []Position {
 		list[s] = min(p, e.ends[s])
 	}
 	return list
+}
+
+// roundBefore finds the round that ends at p, in the segment of p.
+func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool, err error) {
+	start := t.dataStart(t.segmentEndingAt(p))
+	if p > MaxRoundBytes {
+		start = max(start, p-MaxRoundBytes)
+	}
+	buf := make([]byte, searchBytes)
+	header := Position(alignSector(roundHeaderBytes(t.streams)))
+	for end := p; end > start; {
+		from := max(start, end-min(end, searchBytes-header))
+		n, err := t.readAt(buf[:min(end-from+header, Position(len(buf)))], from)
+		if err != nil {
+			return h, false, err
+		}
+		for q := end - sectorBytes; q >= from; q -= sectorBytes {
+			h, f := e.codec.readRoundHeader(buf[min(int(q-from), n):n], t.stream, q, nil)
+			if f == flawNone && q+Position(h.span()) == p {
+				return h, true, nil
+			}
+		}
+		end = from
+	}
+	return h, false, nil
+}
+
+// follows checks, when no round was found behind the checkpoint, that the log
+// reaches to it: in every stream a round of at most its number ends where the
+// scan began, and its own round is one of them.
+func (e *evidence) follows(o *ScanOptions) error {
+	newest, seen := uint64(0), false
+	for s, t := range e.trails {
+		p := o.From[s]
+		first := t.segmentEndingAt(p)
+		if _, ok := t.headers[first]; p != e.ends[s] || p == 0 || ok && p == t.dataStart(first) {
+			continue // the header of the next segment says it, or there is no round
+		} else if !ok {
+			return t.missing(p, p)
+		}
+		h, found, err := e.roundBefore(t, p)
+		switch {
+		case err != nil:
+			return err
+		case !found || h.number > o.AfterRound && o.AfterRound != 0:
+			return fault.Corrupt(t.path(first), int64(p-first), 0, "no round of the log ends here, but the checkpoint of round %d says so", o.AfterRound)
+		}
+		newest, seen = max(newest, h.number), true
+	}
+	if seen && newest < o.AfterRound {
+		return e.behind(o, newest)
+	}
+	return nil
+}
+
+func (e *evidence) behind(o *ScanOptions, round uint64) error {
+	return &fault.File{Kind: fault.ErrCorrupt, Path: o.Dir,
+		Reason: fmt.Sprintf("the log ends with round %d, the checkpoint is of round %d", round, o.AfterRound)}
 }

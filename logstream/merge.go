@@ -85,6 +85,9 @@ func (m *merger) head(s int) (*round, error) {
 	return &h.batch.rounds[h.next], nil
 }
 
+// stopped reports whether a stream has no round behind the accepted ones.
+func (m *merger) stopped(s int) bool { return m.heads[s].batch == nil }
+
 func (m *merger) progress(n int64) {
 	m.done += n
 	if m.o.Progress != nil {

@@ -146,12 +146,11 @@ func (m *merger) end(newest *incarnation) (Tail, error) {
 	if err := e.search(); err != nil {
 		return Tail{}, err
 	}
-	if err := e.judge(); err != nil {
+	if err := e.judge(m.stopped); err != nil {
 		return Tail{}, err
 	}
-	if m.number != 0 && m.number < m.o.AfterRound {
-		return Tail{}, &fault.File{Kind: fault.ErrCorrupt, Path: m.o.Dir,
-			Reason: fmt.Sprintf("the log ends with round %d, the checkpoint is of round %d", m.number, m.o.AfterRound)}
+	if err := m.compareMark(e); err != nil {
+		return Tail{}, err
 	}
 	t := Tail{Start: m.start(e.ends), Proven: e.unsecured()}
 	for _, n := range e.dropped {
@@ -168,6 +167,17 @@ func (m *merger) end(newest *incarnation) (Tail, error) {
 		t.addSegments(trail, e.ends[s], e.used[s])
 	}
 	return t, nil
+}
+
+// compareMark checks that the log is not behind the checkpoint.
+func (m *merger) compareMark(e *evidence) error {
+	switch {
+	case m.number == 0:
+		return e.follows(m.o)
+	case m.number < m.o.AfterRound:
+		return e.behind(m.o, m.number)
+	}
+	return nil
 }
 
 // endLive ends a scan of a log that is being written.
