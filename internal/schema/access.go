@@ -27,8 +27,8 @@ const (
 	form2
 	form4
 	form8
-	formShortInt  // int and uint of 32 bits, stored as 64
-	formShortUint //
+	formShortInt // int and uint of 32 bits, stored as 64
+	formShortUint
 	formString
 	formBytes
 	formTime
@@ -83,10 +83,12 @@ func (m *Mapping) AppendRow(dst []byte, src unsafe.Pointer) ([]byte, error) {
 			end += int32(copy(row[end:], s.form.bytes(p)))
 			putEnd(row, sh, s.pos, end-sh.data)
 		} else if p != nil {
-			s.form.encode(row[sh.fixed+s.pos:], p)
+			s.encode(row[sh.fixed+s.pos:], p)
 		}
 	}
-	return dst, nil
+	// The size was a guess if the struct is changed meanwhile; what is stored
+	// has to be a row even then.
+	return dst[:start+int(end)], nil
 }
 
 // rowSize returns the size of the payload of the struct at src.
@@ -144,7 +146,7 @@ func (m *Mapping) DecodeRow(row []byte, dst unsafe.Pointer) error {
 			}
 			p = s.makeValid(p)
 		}
-		if !s.form.decode(p, value) {
+		if !s.decode(p, value) {
 			return m.layout.table.invalid(m.layout.table.Columns[i].Name, "value does not fit an int of this platform")
 		}
 	}
@@ -189,6 +191,31 @@ func (s *step) cell(src unsafe.Pointer) (c cell) {
 		c.word = s.form.word(p)
 	}
 	return c
+}
+
+// encode writes the fixed-width value at p to the start of b.
+func (s *step) encode(b []byte, p unsafe.Pointer) {
+	if s.form == formTime {
+		storeInstant(b, keyenc.InstantOf(*(*time.Time)(p)))
+		return
+	}
+	store(b, s.width, s.form.word(p))
+}
+
+// decode sets the value at p from the bytes of its column, which may go on
+// after a fixed-width value. It returns false when the value does not fit.
+func (s *step) decode(p unsafe.Pointer, b []byte) bool {
+	switch s.form {
+	case formString:
+		*(*string)(p) = string(b)
+	case formBytes:
+		*(*[]byte)(p) = copyBytes(b)
+	case formTime:
+		*(*time.Time)(p) = loadInstant(b).Time()
+	default:
+		return s.form.setWord(p, load(b, s.width))
+	}
+	return true
 }
 
 // locate returns where the value of the nullable field at p is, nil for NULL.
@@ -301,48 +328,6 @@ func (f form) setWord(p unsafe.Pointer, v uint64) bool {
 		return v <= math.MaxUint32
 	default:
 		*(*uint64)(p) = v
-	}
-	return true
-}
-
-// encode writes the fixed-width value at p to the start of b.
-func (f form) encode(b []byte, p unsafe.Pointer) {
-	switch f {
-	case form8:
-		binary.LittleEndian.PutUint64(b, *(*uint64)(p))
-	case form4:
-		binary.LittleEndian.PutUint32(b, *(*uint32)(p))
-	case form2:
-		binary.LittleEndian.PutUint16(b, *(*uint16)(p))
-	case formBool, form1:
-		b[0] = *(*uint8)(p)
-	case formTime:
-		storeInstant(b, keyenc.InstantOf(*(*time.Time)(p)))
-	default: // short int and uint
-		binary.LittleEndian.PutUint64(b, f.word(p))
-	}
-}
-
-// decode sets the value at p from the bytes of its column, which may go on
-// after a fixed-width value. It returns false when the value does not fit.
-func (f form) decode(p unsafe.Pointer, b []byte) bool {
-	switch f {
-	case form8:
-		*(*uint64)(p) = binary.LittleEndian.Uint64(b)
-	case form4:
-		*(*uint32)(p) = binary.LittleEndian.Uint32(b)
-	case form2:
-		*(*uint16)(p) = binary.LittleEndian.Uint16(b)
-	case formBool, form1:
-		f.setWord(p, uint64(b[0]))
-	case formString:
-		*(*string)(p) = string(b)
-	case formBytes:
-		*(*[]byte)(p) = copyBytes(b)
-	case formTime:
-		*(*time.Time)(p) = loadInstant(b).Time()
-	default:
-		return f.setWord(p, binary.LittleEndian.Uint64(b))
 	}
 	return true
 }

@@ -40,7 +40,7 @@ func TestRowGolden(t *testing.T) {
 		require.NoError(t, layoutOf(t, def).Check(b))
 	}
 	at := time.Date(2026, 2, 3, 4, 5, 6, 7, time.UTC)
-	row("all columns", 6, 0x0102030405060708, "abc", -2, at, []byte{0xFF, 0}, float32(1.5))
+	row("all columns", 6, int64(0x0102030405060708), "abc", -2, at, []byte{0xFF, 0}, float32(1.5))
 	row("NULL and empty", 6, -1, "", nil, nil, nil, float32(0))
 	row("empty is not NULL", 6, 1, "", 0, time.Time{}, []byte{}, float32(0))
 	row("written with two columns", 2, 1, "x")

@@ -41,15 +41,11 @@ func Map(t reflect.Type, table string) (*Table, *Mapping, error) {
 	if err := f.add(t, "", 0); err != nil {
 		return nil, nil, err
 	}
-	def := &Table{Name: table}
-	for i := range f.list {
-		def.Columns = append(def.Columns, f.list[i].column)
-	}
-	if len(def.Columns) == 0 {
+	if len(f.list) == 0 {
 		return nil, nil, invalid(table, "", "type %v has no columns: no exported fields", t)
 	}
-	var err error
-	if def.Indexes, err = f.indexes(); err != nil {
+	def, err := f.define()
+	if err != nil {
 		return nil, nil, err
 	}
 	layout, err := NewLayout(def)

@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -126,19 +127,6 @@ func requireSchemaError(t testing.TB, err error, column, reason string) {
 	require.Equal(t, reason, e.Reason)
 }
 
-func TestRowTooLarge(t *testing.T) {
-	l := layoutOf(t, &schema.Table{
-		Name:    "t",
-		Columns: []schema.Column{{Name: "id", Type: schema.Int64}, {Name: "b", Type: schema.Bytes}},
-		Indexes: []schema.Index{{Name: "primary", Columns: []int{0}, Unique: true}},
-	})
-	const fixed = 2 + 8 + 4
-	out, err := l.AppendRow([]byte("kept"), []any{1, make([]byte, schema.MaxRowSize-fixed+1)})
-	require.Equal(t, "kept", string(out))
-	require.ErrorIs(t, err, fault.ErrRowTooLarge)
-	require.Equal(t, &fault.TooLarge{Kind: fault.ErrRowTooLarge, Table: "t", Size: schema.MaxRowSize + 1, Limit: schema.MaxRowSize}, err)
-}
-
 func TestConversions(t *testing.T) {
 	type (
 		myInt    int16
@@ -162,7 +150,8 @@ func TestConversions(t *testing.T) {
 		{schema.Int64, myInt(-3), int64(-3)}, {schema.Uint64, myUint(3), uint64(3)}, {schema.Int8, myInt(300), nil},
 		{schema.Int64, uintptr(1), nil}, {schema.Int64, true, nil}, {schema.Int64, 1.0, nil}, {schema.Int64, "1", nil},
 		{schema.Bool, 1, nil}, {schema.Bool, -1, nil}, {schema.Bool, uint8(0), nil}, {schema.Bool, myBool(true), true},
-		{schema.Float32, 0.5, float32(0.5)}, {schema.Float32, 0.1, nil}, {schema.Float32, 1e300, nil}, {schema.Float32, myFloat(2), float32(2)},
+		{schema.Float32, 0.5, float32(0.5)}, {schema.Float32, 0.1, nil}, {schema.Float32, 1e300, nil},
+		{schema.Float32, math.NaN(), float32(math.NaN())}, {schema.Float32, math.Inf(-1), float32(math.Inf(-1))}, {schema.Float32, myFloat(2), float32(2)},
 		{schema.Float64, float32(0.1), float64(float32(0.1))}, {schema.Float64, 1, nil}, {schema.Float64, -1, nil}, {schema.Float64, "x", nil},
 		{schema.String, myString("x"), "x"}, {schema.String, []byte("x"), nil}, {schema.String, 1, nil}, {schema.String, -1, nil},
 		{schema.Bytes, myBytes("x"), []byte("x")}, {schema.Bytes, "x", nil}, {schema.Bytes, []byte(nil), []byte{}}, {schema.Bytes, []int8{1}, nil},

@@ -18,6 +18,17 @@ type member struct {
 	pos    int // from 1; 0 = not given
 }
 
+// define returns the table of the fields, not yet validated.
+func (f *fields) define() (*Table, error) {
+	t := &Table{Name: f.table}
+	for i := range f.list {
+		t.Columns = append(t.Columns, f.list[i].column)
+	}
+	var err error
+	t.Indexes, err = f.indexes()
+	return t, err
+}
+
 // indexes builds the index definitions from the tags: the primary key, then
 // the others in the order of their first column.
 func (f *fields) indexes() ([]Index, error) {
