@@ -35,9 +35,9 @@
 // Block sizes are 16, 24, 32 ... 128 bytes, from there eight classes to each
 // doubling up to 112 KiB, so that a block above 64 bytes wastes at most
 // 12.5 %. A span has the fewest pages that lose at most 1/16 at its end and
-// hold 64 KiB or 16 blocks. Blocks of a power-of-two size from 64 to 16384
-// bytes are aligned to it; every block is aligned to 8 bytes. Above 112 KiB,
-// up to MaxBlock, a block is a span of its own, in whole pages.
+// hold 64 KiB or 16 blocks. Blocks of a power-of-two size from 64 to 4096 bytes
+// are aligned to it, every block is to 8 bytes. Above 112 KiB, up to MaxBlock,
+// a block is a span of its own, in whole pages.
 //
 // # Shards and spans
 //

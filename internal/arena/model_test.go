@@ -85,10 +85,10 @@ func (m *model) alloc() {
 
 func (m *model) checkPlace(b block) {
 	align := Ref(8)
-	if b.size >= 64 && b.size <= pageSize && b.size&(b.size-1) == 0 {
+	if b.size >= 64 && b.size <= 4096 && b.size&(b.size-1) == 0 {
 		align = Ref(b.size)
 	}
-	if b.ref == 0 || b.ref >= 1<<47 || b.ref%align != 0 || uintptr(m.arena.Pointer(b.ref))%uintptr(min(align, 4096)) != 0 {
+	if b.ref == 0 || b.ref >= 1<<47 || b.ref%align != 0 || uintptr(m.arena.Pointer(b.ref))%uintptr(align) != 0 {
 		m.Fatalf("block of %d bytes at %#x", b.size, b.ref)
 	}
 }

@@ -11,7 +11,7 @@ func TestPageSetAgainstModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 2000 {
+	for range 500 {
 		var set pageSet
 		var model [pagesPerChunk]bool
 		for range rng.IntN(12) {

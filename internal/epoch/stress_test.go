@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/rekindledb/rekindle/internal/arena"
 )
 
@@ -78,7 +76,7 @@ func TestReadersNeverSeeReuse(t *testing.T) {
 	for id := range uint64(writers) {
 		write.Go(func() {
 			h, rng := d.Register(), rand.New(rand.NewPCG(seed, id))
-			for range steps {
+			for i := 0; i < steps || s.reads.Load() < steps/10; i++ {
 				s.replace(h, rng)
 			}
 		})
@@ -95,7 +93,6 @@ func TestReadersNeverSeeReuse(t *testing.T) {
 	write.Wait()
 	cancel()
 	rest.Wait()
-	require.Positive(t, s.reads.Load())
 	for i := range s.slots {
 		h.Retire(arena.Ref(s.slots[i].Load()), blockSize)
 	}
