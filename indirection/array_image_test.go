@@ -2,6 +2,7 @@ package indirection
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -18,14 +19,19 @@ func checkArray(t testing.TB, r *rig, x *Array, model map[uint64]Word) {
 	t.Helper()
 	n := 0
 	require.NoError(t, x.Scan(0, func(ordinal uint64, w Word) bool {
-		require.Equal(t, model[ordinal], w, "ordinal %d", ordinal)
+		if w != model[ordinal] {
+			t.Fatalf("scan: ordinal %d: %v instead of %v", ordinal, w, model[ordinal])
+		}
 		n++
 		return true
 	}))
 	require.Equal(t, len(model), n)
-	for ordinal, want := range model {
-		require.Equal(t, want, r.load(t, x, ordinal), "ordinal %d", ordinal)
-		require.Equal(t, model[ordinal+1], r.load(t, x, ordinal+1))
+	for ordinal := range model {
+		for _, ordinal := range []uint64{ordinal, ordinal + 1} {
+			if w := r.load(t, x, ordinal); w != model[ordinal] {
+				t.Fatalf("ordinal %d: %v instead of %v", ordinal, w, model[ordinal])
+			}
+		}
 	}
 }
 
@@ -335,4 +341,60 @@ func TestConcurrentCompareAndSwap(t *testing.T) {
 		require.Equal(t, Word(tasks*rounds/slots*8), r.load(t, x, i*40_000))
 	}
 	require.EqualValues(t, 3*blockBytes+slots*pageBytes, r.arena.Stats().Requested, "losers gave their pages back")
+}
+
+// Opening reads the same bytes and takes the same memory whatever the rows.
+func TestOpenDoesNotDependOnRows(t *testing.T) {
+	type cost struct{ reads, bytes, maps int64 }
+	measure := func(rows uint64) (c cost, allocated float64) {
+		s := newSeries(t, vfs.NewMem(), "/db")
+		changes := map[uint64]Word{}
+		for ordinal := uint64(0); ordinal < rows; ordinal += 3 {
+			changes[ordinal] = logWord(ordinal)
+		}
+		s.step(t, changes)
+		s.step(t, map[uint64]Word{7: logWord(1)})
+		fs := vfs.Wrap(s.fs, func(op vfs.Op, do func(vfs.Op) error) error {
+			switch op.Kind {
+			case vfs.OpReadAt:
+				c.reads++
+				c.bytes += op.Size
+			case vfs.OpMap:
+				c.maps++
+			}
+			return do(op)
+		})
+		im, err := OpenImage(fs, s.image.newest, s.path, testID)
+		require.NoError(t, err)
+		r := newRig(t)
+		allocated = testing.AllocsPerRun(10, func() {
+			require.NoError(t, NewArray(r.domain, r.arena, testTable, im).Close())
+		})
+		require.Zero(t, r.arena.Stats().Requested)
+		require.NoError(t, im.Close())
+		return c, allocated
+	}
+	few, fewAllocs := measure(100)
+	many, manyAllocs := measure(300_000)
+	require.Equal(t, few, many)
+	require.Equal(t, fewAllocs, manyAllocs)
+	require.Less(t, few.bytes, int64(2000))
+}
+
+// The Go heap does not grow with the rows: 8 bytes in 65,536 of them.
+func TestGoHeapStaysFlat(t *testing.T) {
+	r := newRig(t)
+	x := r.array(t, 1, nil)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapObjects)
+	}
+	require.NoError(t, x.Set(0, 1, logWord(1)))
+	before := heap()
+	for ordinal := uint64(1); ordinal < 1<<20; ordinal += 100 {
+		require.NoError(t, x.Set(0, ordinal, logWord(ordinal)))
+	}
+	require.Less(t, heap()-before, int64(100))
 }

@@ -21,8 +21,8 @@ import (
 type base struct {
 	image     Image // a copy, because the opener closes its own
 	domain    *epoch.Domain
-	remaining [fileSlots]atomic.Int64
-	claimed   [fileSlots]uint64 // refs of the chunks read so far; under Array.mu
+	remaining [placeCount]atomic.Int64
+	claimed   [placeCount]uint64 // refs of the chunks read so far; under Array.mu
 
 	mu  sync.Mutex
 	err error // of unmapping, for close
@@ -30,43 +30,43 @@ type base struct {
 
 func newBase(im *Image, d *epoch.Domain) *base {
 	b := &base{image: *im, domain: d}
-	for slot, f := range b.image.files {
+	for place, f := range b.image.files {
 		if f == nil {
 			continue
 		}
 		f.retain()
-		n := b.image.slots[slot].refs()
-		if slot == int(im.own) {
+		n := im.places[place].refs()
+		if place == int(im.own) {
 			n += im.pias
 		}
-		b.remaining[slot].Store(int64(n))
+		b.remaining[place].Store(int64(n))
 		if n == 0 {
-			b.letGo(slot)
+			b.letGo(place)
 		}
 	}
 	return b
 }
 
 // drop gives up n references to a file. The caller is pinned.
-func (b *base) drop(slot int, n int64) {
-	if b.remaining[slot].Add(-n) == 0 {
-		b.domain.Defer(func() { b.letGo(slot) })
+func (b *base) drop(place int, n int64) {
+	if b.remaining[place].Add(-n) == 0 {
+		b.domain.Defer(func() { b.letGo(place) })
 	}
 }
 
 // dropEntry gives up a page in stateMapped.
 func (b *base) dropEntry(e pageEntry) {
 	if e.hasBase() {
-		b.drop(e.baseSlot, 1)
+		b.drop(e.basePlace, 1)
 	}
 	if e.hasPatch() {
-		b.drop(e.patchSlot, 1)
+		b.drop(e.patchPlace, 1)
 	}
 	b.drop(int(b.image.own), 1)
 }
 
-func (b *base) letGo(slot int) {
-	if err := b.image.files[slot].release(); err != nil {
+func (b *base) letGo(place int) {
+	if err := b.image.files[place].release(); err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.err = errors.Join(b.err, err)
@@ -74,9 +74,9 @@ func (b *base) letGo(slot int) {
 }
 
 func (b *base) close() error {
-	for slot, f := range b.image.files {
-		if f != nil && b.remaining[slot].Swap(0) > 0 {
-			b.letGo(slot)
+	for place, f := range b.image.files {
+		if f != nil && b.remaining[place].Swap(0) > 0 {
+			b.letGo(place)
 		}
 	}
 	b.mu.Lock()
@@ -85,37 +85,37 @@ func (b *base) close() error {
 }
 
 func (b *base) generations() []Generation {
-	return b.image.generations(func(slot int) bool { return b.remaining[slot].Load() > 0 })
+	return b.image.generations(func(place int) bool { return b.remaining[place].Load() > 0 })
 }
 
 // claim is what a directory chunk refers to.
 type claim struct {
 	made  bool
 	pages int64
-	refs  [fileSlots]uint64
+	refs  [placeCount]uint64
 }
 
 func (c *claim) add(e pageEntry) {
 	c.pages++
 	if e.hasBase() {
-		c.refs[e.baseSlot]++
+		c.refs[e.basePlace]++
 	}
 	if e.hasPatch() {
-		c.refs[e.patchSlot]++
+		c.refs[e.patchPlace]++
 	}
 }
 
 // accept replaces the reference to a chunk by references to its pages. It
 // happens once for a chunk, under Array.mu.
 func (b *base) accept(c *claim, pia uint64) error {
-	for slot, n := range c.refs {
-		if n > b.image.slots[slot].refs()-b.claimed[slot] {
+	for place, n := range c.refs {
+		if n > b.image.places[place].refs()-b.claimed[place] {
 			return b.image.corrupt(int(b.image.own), b.image.chunkOffset(pia), chunkBytes,
 				"page directory", "refers to a generation more often than the footer says")
 		}
 	}
-	for slot, n := range c.refs {
-		b.claimed[slot] += n
+	for place, n := range c.refs {
+		b.claimed[place] += n
 	}
 	b.drop(int(b.image.own), 1-c.pages)
 	return nil
@@ -145,12 +145,12 @@ func (b *base) verify(page uint64, e pageEntry) (err error) {
 // copy copies a verified page.
 func (b *base) copy(state uint64, dst []byte) (err error) {
 	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
-	copy(dst, b.image.files[verifiedSlot(state)].data[verifiedOffset(state):])
+	copy(dst, b.image.files[verifiedPlace(state)].data[verifiedOffset(state):])
 	return nil
 }
 
 // load reads a slot of a verified page.
 func (b *base) load(state, slot uint64) (w Word, err error) {
 	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
-	return b.image.files[verifiedSlot(state)].word(verifiedOffset(state) + slot*wordBytes), nil
+	return b.image.files[verifiedPlace(state)].word(verifiedOffset(state) + slot*wordBytes), nil
 }

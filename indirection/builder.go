@@ -80,11 +80,11 @@ func (b *Builder) inherit(table rowid.Table, id [16]byte) error {
 		return fmt.Errorf("indirection: image of table %d, generation %d cannot precede generation %d of table %d",
 			p.table, p.newest.Number, b.gen, table)
 	}
-	b.firstPIA, b.pias, b.slots = p.firstPIA, p.pias, p.slots
-	b.slots[p.own].sum = p.newest.Sum
-	for i, s := range b.slots {
+	b.firstPIA, b.pias, b.places = p.firstPIA, p.pias, p.places
+	b.places[p.own].sum = p.newest.Sum
+	for i, s := range b.places {
 		if s.refs() == 0 {
-			b.slots[i] = fileSlot{}
+			b.places[i] = filePlace{}
 		} else {
 			b.kept |= 1 << i
 		}
@@ -99,7 +99,7 @@ func (b *Builder) inherit(table rowid.Table, id [16]byte) error {
 // victim yet.
 func (b *Builder) smallest() (place int) {
 	least := uint64(math.MaxUint64)
-	for i, s := range b.slots {
+	for i, s := range b.places {
 		if b.kept&^b.victims>>i&1 != 0 && s.refs() < least {
 			place, least = i, s.refs()
 		}
@@ -108,12 +108,12 @@ func (b *Builder) smallest() (place int) {
 }
 
 func (b *Builder) freePlace() uint64 {
-	for i, s := range b.slots {
+	for i, s := range b.places {
 		if !s.used() {
 			return uint64(i)
 		}
 	}
-	invariants.Fail("no free place among %d generations", fileSlots)
+	invariants.Fail("no free place among %d generations", placeCount)
 	return 0
 }
 
@@ -225,9 +225,9 @@ func (b *Builder) store(p *pageEditor) (pageEntry, error) {
 		return pageEntry{}, nil
 	}
 	e := pageEntry{live: live, sum: b.hash.page(p.number, p.content[:])}
-	if old := p.entry; old.hasBase() && b.victims>>old.baseSlot&1 == 0 {
+	if old := p.entry; old.hasBase() && b.victims>>old.basePlace&1 == 0 {
 		if n := differing(&p.base, &p.content); n <= maxPatchSlots {
-			e.base, e.baseSlot = old.base, old.baseSlot
+			e.base, e.basePlace = old.base, old.basePlace
 			err := b.addPatch(&e, p.number, n, &p.base, &p.content)
 			return e, err
 		}
@@ -250,7 +250,7 @@ func (b *Builder) addPatch(e *pageEntry, page uint64, n int, base, content *[pag
 	if unit > math.MaxUint32 {
 		return errTooLarge
 	}
-	e.patch, e.patchSlot, e.patched = uint32(unit), int(b.own), n
+	e.patch, e.patchPlace, e.patched = uint32(unit), int(b.own), n
 	b.patches = appendPatch(b.patches, b.hash, b.gen, page, base, content)
 	return nil
 }
@@ -260,7 +260,7 @@ func (b *Builder) addPage(e *pageEntry, content *[pageBytes]byte) error {
 	if b.blocks > math.MaxUint32 {
 		return errTooLarge
 	}
-	e.base, e.baseSlot = uint32(b.blocks), int(b.own)
+	e.base, e.basePlace = uint32(b.blocks), int(b.own)
 	b.blocks++
 	return b.write(content[:])
 }

@@ -107,7 +107,7 @@ func (b *Builder) finish(highWater uint64) error {
 	if err := b.closeChunk(); err != nil {
 		return err
 	}
-	b.slots[b.own].patches = uint64(b.w.Size())
+	b.places[b.own].patches = uint64(b.w.Size())
 	if err := b.write(b.patches); err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (b *Builder) finish(highWater uint64) error {
 // and empty ones between them.
 func (b *Builder) writeDirectory() error {
 	b.directory = uint64(b.w.Size())
-	for i := range b.slots {
-		b.slots[i].pageRefs, b.slots[i].patchRefs = 0, 0
+	for i := range b.places {
+		b.places[i].pageRefs, b.places[i].patchRefs = 0, 0
 	}
 	done := b.done
 	for pia := b.firstPIA; pia < b.firstPIA+b.pias; pia++ {
@@ -169,21 +169,21 @@ func (b *Builder) tally(pia uint64, data []byte) {
 		}
 		b.highest = max(b.highest, pia<<piaShift+i<<pageShift+1)
 		if e.hasBase() {
-			b.slots[e.baseSlot].pageRefs++
+			b.places[e.basePlace].pageRefs++
 		}
 		if e.hasPatch() {
-			b.slots[e.patchSlot].patchRefs++
+			b.places[e.patchPlace].patchRefs++
 		}
 	}
 }
 
 func (b *Builder) writeFooter(highWater uint64) error {
-	own := &b.slots[b.own]
+	own := &b.places[b.own]
 	own.generation, own.size = b.gen, uint64(b.w.Size())+footerBytes
 	b.fileSize, b.highWater = own.size, highWater
-	for i, s := range b.slots {
+	for i, s := range b.places {
 		if s.refs() == 0 && uint64(i) != b.own {
-			b.slots[i] = fileSlot{}
+			b.places[i] = filePlace{}
 		}
 	}
 	if err := b.write(b.footer.encode(b.hash, b.gen)); err != nil {

@@ -19,16 +19,16 @@ const (
 	// differing slots is written whole.
 	maxPatchSlots = PageSlots / 8
 
-	// fileSlots is the number of places in the generation table. A generation
+	// placeCount is the number of places in the generation table. A generation
 	// keeps its place while it is referred to, so entries can be carried on as
 	// they are.
-	fileSlots = 16
+	placeCount = 16
 
-	headerBytes   = pageBytes // the header's fields and zeros
-	headerFields  = 48
-	fileSlotBytes = 48
-	footerFields  = 56
-	footerBytes   = footerFields + fileSlots*fileSlotBytes + 8
+	headerBytes  = pageBytes // the header's fields and zeros
+	headerFields = 48
+	placeBytes   = 48
+	footerFields = 56
+	footerBytes  = footerFields + placeCount*placeBytes + 8
 
 	// maxFileBytes bounds the sizes that are computed with.
 	maxFileBytes = 1 << 56
@@ -41,7 +41,7 @@ const (
 
 // Every generation but the newest has at least one page, so the generations of
 // an image that is being built find a place.
-const _ = uint(fileSlots - MaxGenerations - 1)
+const _ = uint(placeCount - MaxGenerations - 1)
 
 // header is the identity of an array file, at offset 0.
 type header struct {
@@ -85,8 +85,8 @@ func formatError(path, reason string) error {
 	return &fault.File{Kind: fault.ErrFormat, Path: path, Length: headerFields, Reason: reason}
 }
 
-// fileSlot is one place of the generation table; size 0 means unused.
-type fileSlot struct {
+// filePlace is one place of the generation table; size 0 means unused.
+type filePlace struct {
 	generation uint64
 	size       uint64 // of the file
 	sum        uint64 // xxHash64 of the whole file; 0 for the image's own
@@ -95,9 +95,9 @@ type fileSlot struct {
 	patchRefs  uint64 // pages of the image whose patch is in the file
 }
 
-func (s fileSlot) used() bool { return s.size != 0 }
+func (s filePlace) used() bool { return s.size != 0 }
 
-func (s fileSlot) refs() uint64 { return s.pageRefs + s.patchRefs }
+func (s filePlace) refs() uint64 { return s.pageRefs + s.patchRefs }
 
 // footer is the layout of an image, at the end of its newest file.
 type footer struct {
@@ -107,14 +107,14 @@ type footer struct {
 	pias      uint64 // number of directory chunks
 	directory uint64 // file offset of the first chunk
 	own       uint64 // place of the newest generation
-	slots     [fileSlots]fileSlot
+	places    [placeCount]filePlace
 }
 
 // words lists the footer's fields in file order, after the magic.
 func (f *footer) words() []*uint64 {
 	words := []*uint64{&f.fileSize, &f.highWater, &f.firstPIA, &f.pias, &f.directory, &f.own}
-	for i := range f.slots {
-		s := &f.slots[i]
+	for i := range f.places {
+		s := &f.places[i]
 		words = append(words, &s.generation, &s.size, &s.sum, &s.patches, &s.pageRefs, &s.patchRefs)
 	}
 	return words
@@ -161,20 +161,20 @@ func (f *footer) check(size, generation uint64) string {
 		return "partial arrays beyond the last ordinal"
 	case size-footerBytes < headerBytes || f.directory != size-footerBytes-f.pias*chunkBytes || f.directory > size:
 		return "directory does not fit the file"
-	case f.own >= fileSlots || f.slots[f.own].generation != generation || f.slots[f.own].size != size:
+	case f.own >= placeCount || f.places[f.own].generation != generation || f.places[f.own].size != size:
 		return "own generation is missing"
-	case f.slots[f.own].patches > f.directory:
+	case f.places[f.own].patches > f.directory:
 		return "patches overlap the directory"
 	}
-	return f.checkSlots()
+	return f.checkPlaces()
 }
 
-func (f *footer) checkSlots() string {
+func (f *footer) checkPlaces() string {
 	used := 0
-	for i, s := range f.slots {
+	for i, s := range f.places {
 		switch {
 		case !s.used():
-			if s != (fileSlot{}) {
+			if s != (filePlace{}) {
 				return "unused place is not empty"
 			}
 			continue
@@ -182,7 +182,7 @@ func (f *footer) checkSlots() string {
 			return "generation with impossible sizes"
 		case s.pageRefs > pageEnd || s.patchRefs > pageEnd:
 			return "generation with impossible counts"
-		case uint64(i) != f.own && s.generation >= f.slots[f.own].generation:
+		case uint64(i) != f.own && s.generation >= f.places[f.own].generation:
 			return "generation newer than the file"
 		}
 		used++

@@ -90,7 +90,7 @@ func describeFile(t testing.TB, b []byte) string {
 	f, err := decodeFooter("golden", b[len(b)-footerBytes:], int64(len(b)), newHasher(h.id, h.table), h.generation)
 	require.NoError(t, err)
 	d.header(h)
-	d.pages(f.slots[f.own].patches)
+	d.pages(f.places[f.own].patches)
 	d.patches(f.directory)
 	for pia := range f.pias {
 		d.chunk(f.firstPIA + pia)
@@ -170,7 +170,7 @@ func (d *describer) chunk(pia uint64) {
 		d.field(4, "page %d: base in block %d", pia*piaPages+uint64(page), e.base)
 		d.field(4, "patch %d", e.patch)
 		d.field(4, "checksum")
-		d.field(4, "%d rows, %d patched, base in place %d, patch in place %d", e.live, e.patched, e.baseSlot, e.patchSlot)
+		d.field(4, "%d rows, %d patched, base in place %d, patch in place %d", e.live, e.patched, e.basePlace, e.patchPlace)
 		page++
 	}
 }
@@ -181,9 +181,9 @@ func (d *describer) footer() {
 	for _, name := range []string{"file size", "high-water mark", "first PIA", "directory chunks", "directory offset", "own place"} {
 		d.field(8, "%s %d", name, d.u64())
 	}
-	for place := range fileSlots {
+	for place := range placeCount {
 		if d.u64() == 0 {
-			d.field(fileSlotBytes, "place %d: not used", place)
+			d.field(placeBytes, "place %d: not used", place)
 			continue
 		}
 		d.field(8, "place %d: generation %d", place, d.u64())

@@ -24,9 +24,9 @@ const (
 	stateVerified = 1 << 62
 	stateOverlay  = 1 << 61
 
-	stateSlotShift = 56
-	stateBlockMask = 1<<32 - 1
-	refLimit       = 1 << 47
+	statePlaceShift = 56
+	stateBlockMask  = 1<<32 - 1
+	refLimit        = 1 << 47
 )
 
 // A Ref leaves the flags free.
@@ -35,10 +35,10 @@ const _ = uint64(stateOverlay - refLimit)
 func inArena(state uint64) bool { return state-1 < refLimit-1 }
 
 func verifiedState(e pageEntry) uint64 {
-	return stateMapped | stateVerified | uint64(e.baseSlot)<<stateSlotShift | uint64(e.base)
+	return stateMapped | stateVerified | uint64(e.basePlace)<<statePlaceShift | uint64(e.base)
 }
 
-func verifiedSlot(state uint64) int      { return int(state >> stateSlotShift & (fileSlots - 1)) }
+func verifiedPlace(state uint64) int     { return int(state >> statePlaceShift & (placeCount - 1)) }
 func verifiedOffset(state uint64) uint64 { return state & stateBlockMask * pageBytes }
 
 // shardOf spreads work that has no shard of its own.
@@ -168,7 +168,7 @@ func (x *Array) settle(state uint64, e pageEntry) {
 	switch {
 	case state == 0:
 	case state&stateVerified != 0:
-		x.base.drop(verifiedSlot(state), 1)
+		x.base.drop(verifiedPlace(state), 1)
 	default:
 		x.base.dropEntry(e)
 	}

@@ -33,8 +33,8 @@ func (im *Image) Verify(ctx context.Context) (err error) {
 
 // openSources lets v read files.
 func (im *Image) openSources(v *view) error {
-	v.sources = [fileSlots]source{}
-	for slot, f := range im.files {
+	v.sources = [placeCount]source{}
+	for place, f := range im.files {
 		if f == nil {
 			continue
 		}
@@ -42,7 +42,7 @@ func (im *Image) openSources(v *view) error {
 		if err != nil {
 			return err
 		}
-		v.sources[slot] = &fileSource{file: file}
+		v.sources[place] = &fileSource{file: file}
 	}
 	return nil
 }

@@ -21,11 +21,11 @@ type view struct {
 	table rowid.Table
 	id    [16]byte
 	footer
-	paths   [fileSlots]string
-	sources [fileSlots]source
+	paths   [placeCount]string
+	sources [placeCount]source
 }
 
-func (v *view) generation() uint64 { return v.slots[v.own].generation }
+func (v *view) generation() uint64 { return v.places[v.own].generation }
 
 func (v *view) chunkOffset(pia uint64) uint64 {
 	return v.directory + (pia-v.firstPIA)*chunkBytes
@@ -35,8 +35,8 @@ func (v *view) chunkOffset(pia uint64) uint64 {
 // one all its slots are empty.
 func (v *view) hasPIA(pia uint64) bool { return pia-v.firstPIA < v.pias }
 
-func (v *view) corrupt(slot int, offset uint64, length int, part, reason string) error {
-	return fault.Corrupt(v.paths[slot], int64(offset), int64(length), "%s: %s", part, reason)
+func (v *view) corrupt(place int, offset uint64, length int, part, reason string) error {
+	return fault.Corrupt(v.paths[place], int64(offset), int64(length), "%s: %s", part, reason)
 }
 
 // rawChunk returns the directory chunk of a PIA that the image has, with the
@@ -62,7 +62,7 @@ func (v *view) chunk(pia uint64, entries *[piaPages]pageEntry) error {
 	for i := range entries {
 		at := 8 + i*pageEntryBytes
 		e := decodeEntry(b[at:])
-		if reason := e.check(&v.slots); reason != "" {
+		if reason := e.check(&v.places); reason != "" {
 			return v.corrupt(int(v.own), v.chunkOffset(pia)+uint64(at), pageEntryBytes, "page directory", reason)
 		}
 		entries[i] = e
@@ -79,7 +79,7 @@ func (v *view) entry(page uint64) (pageEntry, error) {
 		return pageEntry{}, err
 	}
 	e := decodeEntry(b)
-	reason := e.check(&v.slots)
+	reason := e.check(&v.places)
 	if reason == "" && e.empty() {
 		reason = "page is gone"
 	}
@@ -106,7 +106,7 @@ func (v *view) base(e pageEntry, dst []byte) error {
 		clear(dst)
 		return nil
 	}
-	b, err := v.sources[e.baseSlot].view(e.baseOffset(), pageBytes)
+	b, err := v.sources[e.basePlace].view(e.baseOffset(), pageBytes)
 	if err == nil {
 		copy(dst, b)
 	}
@@ -118,14 +118,14 @@ func (v *view) patch(page uint64, e pageEntry, dst []byte) error {
 	if !e.hasPatch() {
 		return nil
 	}
-	s := &v.slots[e.patchSlot]
+	s := &v.places[e.patchPlace]
 	offset, size := e.patchOffset(s), patchSize(e.patched)
-	b, err := v.sources[e.patchSlot].view(offset, size)
+	b, err := v.sources[e.patchPlace].view(offset, size)
 	if err != nil {
 		return err
 	}
 	if reason := applyPatch(b, v.hash, s.generation, page, e.patched, dst); reason != "" {
-		return v.corrupt(e.patchSlot, offset, size, "patch", reason)
+		return v.corrupt(e.patchPlace, offset, size, "patch", reason)
 	}
 	return nil
 }
@@ -137,14 +137,14 @@ func (v *view) checkPage(page uint64, e pageEntry, content []byte) error {
 		return nil
 	}
 	if e.hasBase() {
-		return v.corrupt(e.baseSlot, e.baseOffset(), pageBytes, "page", "checksum")
+		return v.corrupt(e.basePlace, e.baseOffset(), pageBytes, "page", "checksum")
 	}
-	return v.corrupt(e.patchSlot, e.patchOffset(&v.slots[e.patchSlot]), patchSize(e.patched), "page", "checksum")
+	return v.corrupt(e.patchPlace, e.patchOffset(&v.places[e.patchPlace]), patchSize(e.patched), "page", "checksum")
 }
 
 // verifyBase checks a page that has no patch without copying it.
 func (v *view) verifyBase(page uint64, e pageEntry) error {
-	b, err := v.sources[e.baseSlot].view(e.baseOffset(), pageBytes)
+	b, err := v.sources[e.basePlace].view(e.baseOffset(), pageBytes)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,39 @@
+package indirection
+
+import "runtime/debug"
+
+// pageReader reads pages of an image in ascending order and checks each
+// directory chunk once.
+type pageReader struct {
+	entries [piaPages]pageEntry
+	pia     uint64
+	valid   bool
+}
+
+// entry returns the entry of a page, the zero entry outside the image.
+func (r *pageReader) entry(im *Image, page uint64) (pageEntry, error) {
+	pia := piaOfPage(page)
+	if !im.hasPIA(pia) {
+		return pageEntry{}, nil
+	}
+	if !r.valid || r.pia != pia {
+		r.valid = false
+		if err := im.readChunk(pia, &r.entries); err != nil {
+			return pageEntry{}, err
+		}
+		r.pia, r.valid = pia, true
+	}
+	return r.entries[pageInPIA(page)], nil
+}
+
+// read reads a page into dst; false if the image has no rows there, and then
+// dst is zero.
+func (r *pageReader) read(im *Image, page uint64, dst *[pageBytes]byte) (_ bool, err error) {
+	e, err := r.entry(im, page)
+	if err != nil || e.empty() {
+		clear(dst[:])
+		return false, err
+	}
+	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	return true, im.page(page, e, dst[:])
+}
