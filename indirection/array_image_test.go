@@ -374,7 +374,7 @@ func TestOpenDoesNotDependOnRows(t *testing.T) {
 		require.NoError(t, im.Close())
 		return c, allocated
 	}
-	few, fewAllocs := measure(100)
+	few, fewAllocs := measure(1000)
 	many, manyAllocs := measure(300_000)
 	require.Equal(t, few, many)
 	require.Equal(t, fewAllocs, manyAllocs)
