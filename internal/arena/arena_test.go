@@ -3,6 +3,7 @@ package arena
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -170,6 +171,39 @@ func heapBytes() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+func TestPreparesAhead(t *testing.T) {
+	a := newArena(t, Config{})
+	chunks := func() int { quiesce(a); return a.Stats().Chunks }
+	mustAlloc(t, a, 0, ChunkSize/4)
+	require.Equal(t, 1, chunks(), "more than half a chunk is left")
+	mustAlloc(t, a, 0, ChunkSize/4)
+	require.Equal(t, 2, chunks())
+}
+
+// TestFreeFollowsTheSpan changes the owner of a span while a Free waits for
+// the old one.
+func TestFreeFollowsTheSpan(t *testing.T) {
+	a := newArena(t, Config{Shards: 2})
+	r := mustAlloc(t, a, 0, 136)
+	sp, _ := a.table.spanAt(r)
+	left := sp.left
+	a.shards[0].latch.lock()
+	a.shards[1].latch.lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.Free(0, r, 136)
+	}()
+	time.Sleep(time.Millisecond) // usually enough to read the owner
+	sp.owner.Store(1)
+	a.shards[0].latch.unlock()
+	time.Sleep(time.Millisecond)
+	require.Equal(t, left, sp.left, "freed without the new owner's latch")
+	a.shards[1].latch.unlock()
+	<-done
+	require.Equal(t, left+1, sp.left)
 }
 
 // TestCloseDuringPreparation closes while chunks are being prepared.
