@@ -1,0 +1,89 @@
+package micro
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fixture is the store that the benchmarks of one system and size share.
+type fixture struct {
+	system System
+	rows   int
+	dir    string
+
+	loads   int // databases made so far; the last one is in use
+	store   Store
+	durable bool // of the open store
+}
+
+func (f *fixture) path() string { return filepath.Join(f.dir, f.system.Name) }
+
+// open returns the loaded store in the mode asked for; the timer stands still
+// meanwhile.
+func (f *fixture) open(b *testing.B, durable bool) Store {
+	b.Helper()
+	b.StopTimer()
+	defer b.StartTimer()
+	if f.loads == 0 {
+		f.load(b)
+	}
+	if f.store != nil && f.durable != durable {
+		f.close(b)
+	}
+	if f.store == nil {
+		f.store, f.durable = f.mustOpen(b, durable), durable
+	}
+	return f.store
+}
+
+func (f *fixture) mustOpen(b *testing.B, durable bool) Store {
+	b.Helper()
+	store, err := f.system.Open(f.path(), durable)
+	if err != nil {
+		b.Fatalf("open %s: %v", f.system.Name, err)
+	}
+	return store
+}
+
+// load makes a new database in the place of the last one and leaves it open.
+func (f *fixture) load(b *testing.B) {
+	b.Helper()
+	f.close(b)
+	if err := os.RemoveAll(f.path()); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Mkdir(f.path(), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	keys := Keys(f.rows)
+	f.loads++
+	f.store, f.durable = f.mustOpen(b, true), true
+	b.StartTimer()
+	err := f.store.Load(keys)
+	b.StopTimer()
+	if err != nil {
+		b.Fatalf("load %s: %v", f.system.Name, err)
+	}
+}
+
+func (f *fixture) close(b *testing.B) {
+	b.Helper()
+	if f.store == nil {
+		return
+	}
+	err := f.store.Close()
+	f.store = nil
+	if err != nil {
+		b.Fatalf("close %s: %v", f.system.Name, err)
+	}
+}
+
+// benchmarkLoad measures whole loads; the benchmarks after it use the last.
+func (f *fixture) benchmarkLoad(b *testing.B) {
+	b.StopTimer()
+	for range b.N {
+		f.load(b)
+	}
+	b.ReportMetric(float64(f.rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,161 @@
+package micro
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rekindledb/rekindle"
+)
+
+// Rekindle returns the system of this module with an index strategy.
+func Rekindle(strategy string) System {
+	return System{
+		Name: "rekindle-" + strategy,
+		Open: func(dir string, durable bool) (Store, error) { return openRekindle(dir, durable, strategy) },
+	}
+}
+
+type row struct {
+	Key   uint64 `rekindle:"key,pk"`
+	Value []byte `rekindle:"value"`
+}
+
+// loadBatch is the number of rows of one loading transaction.
+const loadBatch = 1000
+
+type rekindleStore struct {
+	db   *rekindle.DB
+	rows *rekindle.Table[row]
+}
+
+func openRekindle(dir string, durable bool, strategy string) (Store, error) {
+	options := rekindle.Options{IndexStrategy: strategy, Durability: rekindle.None}
+	if durable {
+		options.Durability = rekindle.Sync
+	}
+	ctx := context.Background()
+	db, err := rekindle.Open(ctx, dir, &options)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rekindle.OpenTable[row](ctx, db, "rows")
+	if err != nil {
+		return nil, errors.Join(err, db.Close(ctx))
+	}
+	return &rekindleStore{db: db, rows: rows}, nil
+}
+
+func (s *rekindleStore) Load(keys []uint64) error {
+	ctx := context.Background()
+	for len(keys) > 0 {
+		n := min(loadBatch, len(keys))
+		err := s.db.Update(ctx, func(tx *rekindle.Tx) error { return s.insert(tx, keys[:n]) })
+		if err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return s.db.Checkpoint(ctx)
+}
+
+func (s *rekindleStore) insert(tx *rekindle.Tx, keys []uint64) error {
+	if err := tx.SetDurability(rekindle.None); err != nil {
+		return err
+	}
+	var r row
+	for _, key := range keys {
+		r.Key, r.Value = key, AppendValue(r.Value[:0], key, 0)
+		if err := s.rows.Insert(tx, &r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *rekindleStore) Close() error { return s.db.Close(context.Background()) }
+
+// Measures are the phases of the last recovery and the memory that the Go
+// collector does not see.
+func (s *rekindleStore) Measures() map[string]float64 {
+	report, stats := s.db.RecoveryReport(), s.db.Stats()
+	m := map[string]float64{
+		"tail-records": float64(report.RecordsReplayed),
+		"arena-MiB":    float64(stats.ArenaReserved) / (1 << 20),
+	}
+	for _, phase := range report.Phases {
+		m["phase-"+phase.Name+"-ms"] = milliseconds(phase.Duration)
+	}
+	return m
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+func (s *rekindleStore) Session() (Session, error) {
+	session := &rekindleSession{store: s, ctx: context.Background()}
+	session.get, session.getMany, session.update = session.doGet, session.doGetMany, session.doUpdate
+	return session, nil
+}
+
+// rekindleSession keeps its row, and its functions for transactions, so that
+// it does not allocate them for each call.
+type rekindleSession struct {
+	store *rekindleStore
+	ctx   context.Context
+	row   row
+	keys  []uint64
+
+	get, getMany, update func(tx *rekindle.Tx) error
+}
+
+func (s *rekindleSession) Read(key uint64) error {
+	s.row.Key = key
+	return s.store.db.View(s.ctx, s.get)
+}
+
+func (s *rekindleSession) ReadMany(keys []uint64) error {
+	s.keys = keys
+	return s.store.db.View(s.ctx, s.getMany)
+}
+
+func (s *rekindleSession) doGet(tx *rekindle.Tx) error {
+	if err := s.store.rows.Get(tx, &s.row); err != nil {
+		return err
+	}
+	return CheckValue(s.row.Key, s.row.Value)
+}
+
+func (s *rekindleSession) doGetMany(tx *rekindle.Tx) error {
+	for _, s.row.Key = range s.keys {
+		if err := s.get(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *rekindleSession) Update(key uint64, value []byte) error {
+	s.row.Key, s.row.Value = key, value
+	return s.store.db.Update(s.ctx, s.update)
+}
+
+func (s *rekindleSession) doUpdate(tx *rekindle.Tx) error { return s.store.rows.Update(tx, &s.row) }
+
+func (s *rekindleSession) Scan(key uint64, n int) (found int, err error) {
+	err = s.store.db.View(s.ctx, func(tx *rekindle.Tx) error {
+		found = 0
+		for r, err := range s.store.rows.Scan(tx, rekindle.Query{From: rekindle.Key(key), Limit: n}) {
+			if err == nil {
+				err = CheckValue(r.Key, r.Value)
+			}
+			if err != nil {
+				return err
+			}
+			found++
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *rekindleSession) Close() error { return nil }
