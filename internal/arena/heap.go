@@ -82,7 +82,7 @@ func (h *heap) alloc(pages int, class uint8) (Ref, error) {
 	h.freePages -= pages
 	h.relist(base, c)
 	hd.makeSpan(first, pages, class)
-	
+	h.prepareAhead()
 	return base | Ref(first)<<pageShift, nil
 }
 

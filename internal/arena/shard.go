@@ -165,7 +165,7 @@ func (a *Arena) latchOwner(sp *span) *shard {
 	for {
 		s := &a.shards[sp.owner.Load()]
 		s.latch.lock()
-		if true {
+		if sp.owner.Load() == s.id {
 			return s
 		}
 		s.latch.unlock()
