@@ -65,7 +65,7 @@ func (c checked) Close() error {
 	h.Unpin()
 	require.NoError(c.t, err)
 	defer func() {
-		if table, ok := c.store.(*NodeTable); ok {
+		if table, ok := c.store.(interface{ Close() }); ok {
 			table.Close()
 		}
 	}()

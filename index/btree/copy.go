@@ -21,9 +21,10 @@ func (t *Tree) own(h *epoch.Handle, g *guard, now uint64) error {
 	if err != nil {
 		return err
 	}
-	old := entry.Swap(c.entry())
+	old, stamp := g.entry(), g.epoch()
 	g.unlatchObsolete()
-	t.store.Replaced(h.Shard(), id, old, g.epoch())
+	t.store.Replaced(h.Shard(), id, old, stamp)
+	entry.Store(c.entry())
 	*g = c
 	return nil
 }
@@ -37,20 +38,20 @@ func (t *Tree) now() uint64 {
 }
 
 // copyOf returns a latched copy of a node in a block of its own.
-func (t *Tree) copyOf(h *epoch.Handle, n node, id NodeID, now uint64) (guard, error) {
+func (t *Tree) copyOf(h *epoch.Handle, n node, id NodeID, stamp uint64) (guard, error) {
 	ref, err := t.newBlock(h.Shard())
 	if err != nil {
 		return guard{}, err
 	}
 	c := t.claim(ref, t.lastVersion(ref), childWord(id, ref))
 	moveWords(c.at(metaAt), n.at(metaAt), nodeWords-metaAt/8)
-	c.setWord(idAt, uint64(id))
-	c.setWord(epochAt, now)
+	c.setWord(epochAt, stamp)
 	return c, nil
 }
 
-// materialise replaces an image by a node in memory, so that it can be latched.
-// The image is read before the copy is seen by anyone.
+// materialise replaces an image by a node in memory with the same content and
+// stamp, so that it can be latched. The image is read before the copy is seen
+// by anyone.
 func (t *Tree) materialise(h *epoch.Handle, id NodeID) error {
 	g, err := t.resolve(id)
 	if err != nil || !g.isImage() {
@@ -60,7 +61,7 @@ func (t *Tree) materialise(h *epoch.Handle, id NodeID) error {
 	if err != nil {
 		return err
 	}
-	c, err := t.copyOf(h, g.node, id, t.store.Epoch())
+	c, err := t.copyOf(h, g.node, id, g.epoch())
 	if err != nil {
 		return err
 	}

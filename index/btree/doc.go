@@ -131,9 +131,9 @@
 //
 // Epochs. Store.Epoch is read once per operation, when all nodes that it will
 // change are latched; new nodes and changed ones are stamped with it. A latched
-// node with another stamp is copied first (own): the copy, latched, gets into the
-// node table, the old block becomes obsolete, and Replaced hands it to the
-// store, its content frozen but for version and hints. To close an epoch the
+// node with another stamp is copied first (own): the old block becomes obsolete,
+// Replaced hands it to the store, its content frozen but for version and hints,
+// and then the copy, latched, gets into the node table. To close an epoch the
 // store advances Epoch and waits for the pins of that time to end
 // (Domain.Barrier): whatever the operations in flight have stamped with the old
 // epoch is complete then, and no structural change spans two epochs. The
@@ -146,12 +146,12 @@
 //
 // Images. A table entry with ImageBit is a node in a read-only mapping. It is
 // never latched and its version word is not looked at: its state is the table
-// entry, which readers check again in its place. The first change copies it
-// into a block, latched, and swings the entry by compare-and-swap; so does the
-// latching of an ancestor that might be split. Store.Image is called without
-// latches and returns a verified node; where a writer meets an image with latches
-// held it gives them back, copies the image and starts over. Image words at
-// offset 0 are the store's to use, for a checksum say.
+// entry, which readers check again in its place. A writer first copies it into a
+// block, latched, and swings the entry by compare-and-swap; the copy has the
+// content and the stamp of the image, so that this is no change. Store.Image is
+// called without latches and returns a verified node; a writer that meets an image
+// with latches held gives them back, copies the image and starts over. Image
+// words at offset 0 are the store's to use, for a checksum say.
 //
 // A tree without a store pays one predictable branch per node for all this.
 package btree

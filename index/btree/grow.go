@@ -87,7 +87,7 @@ func (t *Tree) planRoot(h *epoch.Handle, w *work, lv *level) error {
 }
 
 func (t *Tree) planLevel(lv *level, isRoot, rightmost bool) error {
-	p := probe{key: lv.key}
+	p := newProbe(lv.key, 0)
 	p.align(lv.g.node, lv.m.prefix())
 	if lv.g.canPut(&p, &lv.entry) {
 		lv.kind = putting
@@ -156,6 +156,7 @@ func (t *Tree) prepare(h *epoch.Handle, w *work) error {
 		}
 	}
 	now := t.now()
+	w.stamp(now)
 	for i := range w.levels {
 		if err := t.own(h, w.levels[i].g, now); err != nil {
 			return err
@@ -186,7 +187,7 @@ func (w *work) apply() {
 func (lv *level) apply(fresh []guard) (right uint64) {
 	switch lv.kind {
 	case putting:
-		p := probe{key: lv.key}
+		p := newProbe(lv.key, 0)
 		p.align(lv.g.node, lv.m.prefix())
 		lv.g.put(&p, lv.i, &lv.entry)
 	case rewriting:

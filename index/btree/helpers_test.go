@@ -25,6 +25,7 @@ var kinds = []struct {
 }{
 	{"direct", func(*arena.Arena) Store { return nil }},
 	{"ids", func(a *arena.Arena) Store { return NewNodeTable(a) }},
+	{"copies", func(a *arena.Arena) Store { return &restless{NodeTable: NewNodeTable(a)} }},
 }
 
 func newRig(t testing.TB, store func(*arena.Arena) Store) *rig {

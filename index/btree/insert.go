@@ -31,7 +31,7 @@ func (t *Tree) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Ch
 // tryInsert is the short way: all entries of the key are in one leaf and the
 // new one fits in there.
 func (t *Tree) tryInsert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) (added bool, err error) {
-	p := probe{key: key, row: uint64(row)}
+	p := newProbe(key, uint64(row))
 	if unique != nil {
 		p.row = 0
 	}
@@ -108,7 +108,7 @@ func (t *Tree) check(g *guard, p *probe, row rowid.ID, unique index.Checker) (mo
 func (t *Tree) insertLong(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) (added bool, err error) {
 	w := t.works.get()
 	defer t.put(h, w)
-	p := probe{key: key, row: uint64(row)}
+	p := newProbe(key, uint64(row))
 	if err := t.trace(w, &p); err != nil {
 		return false, err
 	}
@@ -144,7 +144,7 @@ func (w *work) latchLeaf() error {
 // checker about them.
 func (t *Tree) latchKey(w *work, key []byte, row rowid.ID, unique index.Checker) error {
 	w.leaves = w.leaves[:0]
-	p := probe{key: key}
+	p := newProbe(key, 0)
 	leaf, _, err := t.seek(&p, upTo)
 	for more := true; more; {
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 func (t *Tree) appendKey(dst []byte, g *guard, m meta, i int) ([]byte, error) {
 	if !m.isSlotted() {
 		dst = appendPrefix(dst, g.node, m.prefix())
-		return appendHead(dst, g.index(m.heads(), i), m.length()), nil
+		return appendHead(dst, g.index(m.heads(), i), min(m.length(), 8)), nil
 	}
 	s := g.slot(m, i)
 	if s.isLong() {

@@ -1,7 +1,6 @@
 package btree
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/bits"
 )
@@ -9,13 +8,17 @@ import (
 // probe is the place that a search looks for: (key, row), and how it compares
 // with the node that was searched last.
 type probe struct {
-	key []byte
-	row uint64
-	top bool // above every key; then key and row say nothing
+	key   []byte
+	row   uint64
+	first uint64 // head of the key
 
 	head uint64 // first 8 bytes of the key behind the node's prefix
 	rest int    // its length behind the prefix
 	side int    // 0 inside the node's prefix, −1 below, 1 above all its keys
+}
+
+func newProbe(key []byte, row uint64) probe {
+	return probe{key: key, row: row, first: headAt(key, 0)}
 }
 
 // headAt returns the 8 bytes of key from at on as a big-endian number, zeros
@@ -44,29 +47,24 @@ func shortHead(key []byte, at int) uint64 {
 // align compares the probe with the prefix of a node and takes the head of
 // what follows.
 func (p *probe) align(n node, prefix int) {
-	p.rest = len(p.key) - prefix
-	p.side = 0
-	if prefix > 0 || p.top {
-		p.side = p.comparePrefix(n, prefix)
+	p.rest, p.side, p.head = len(p.key)-prefix, 0, p.first
+	if prefix > 0 {
+		p.alignBehind(n, prefix)
 	}
-	p.head = headAt(p.key, prefix)
 }
 
-func (p *probe) comparePrefix(n node, prefix int) int {
-	if p.top {
-		return 1
+func (p *probe) alignBehind(n node, prefix int) {
+	have, want := p.first&topBytes(prefix), n.word(headerSize)
+	for at := 8; have == want && at < prefix; at += 8 {
+		have, want = headAt(p.key, at)&topBytes(prefix-at), n.word(headerSize+uintptr(at))
 	}
-	for at := 0; at < prefix; at += 8 {
-		want := n.word(headerSize + uintptr(at))
-		have := headAt(p.key, at) & topBytes(prefix-at)
-		if have != want {
-			return cmp.Compare(have, want)
-		}
+	switch {
+	case have < want || have == want && p.rest < 0:
+		p.side = -1
+	case have > want:
+		p.side = 1
 	}
-	if p.rest < 0 {
-		return -1
-	}
-	return 0
+	p.head = headAt(p.key, prefix)
 }
 
 // topBytes is a mask of the first n bytes of a head, all if n exceeds 8.

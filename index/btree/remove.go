@@ -12,7 +12,7 @@ import (
 // leaf, says so. That latch is part of the key's latch: an insertion with a
 // checker holds it while it asks.
 func (t *Tree) Remove(h *epoch.Handle, key []byte, row rowid.ID, dead func() bool) (bool, error) {
-	p := probe{key: key, row: uint64(row)}
+	p := newProbe(key, uint64(row))
 	for attempt := 0; ; attempt++ {
 		r, err := t.tryRemove(h, &p, dead)
 		if err == nil && r.removed {

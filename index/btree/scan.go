@@ -2,6 +2,7 @@ package btree
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/epoch"
@@ -31,6 +32,7 @@ type scan struct {
 	rng   index.Range
 	batch *index.Batch
 	latch bool // latch each leaf, after many disturbed tries
+	top   bool // descending from above all entries, not from a probe
 	key   []byte
 }
 
@@ -56,9 +58,9 @@ func (s *scan) fill(c *index.Cursor) (progress, error) {
 // ascend follows the links of the leaves. All of the next leaf is above what
 // was read: it was the neighbour at the time when the reading ended.
 func (s *scan) ascend(c *index.Cursor) (progress, error) {
-	p, bias := probe{key: s.rng.Lo}, below
+	p, bias := newProbe(s.rng.Lo, 0), below
 	if key, row := c.Entry(); c.Started() && bytes.Compare(key, p.key) >= 0 {
-		p, bias = probe{key: key, row: uint64(row)}, upTo
+		p, bias = newProbe(key, uint64(row)), upTo
 	}
 	leaf, _, err := s.tree.seek(&p, upTo)
 	for ok := true; err == nil; {
@@ -76,13 +78,14 @@ func (s *scan) ascend(c *index.Cursor) (progress, error) {
 // descend comes to the leaf on the left by a new search for what is below the
 // separator between the two.
 func (s *scan) descend(c *index.Cursor) (progress, error) {
-	p := probe{key: s.rng.Hi, top: s.rng.Hi == nil}
-	if key, row := c.Entry(); c.Started() && (p.top || bytes.Compare(key, p.key) < 0) {
-		p = probe{key: key, row: uint64(row)}
+	p := newProbe(s.rng.Hi, 0)
+	s.top = s.rng.Hi == nil
+	if key, row := c.Entry(); c.Started() && (s.top || bytes.Compare(key, p.key) < 0) {
+		p, s.top = newProbe(key, uint64(row)), false
 	}
 	var fence []byte
 	for {
-		leaf, left, err := s.tree.seekBelow(&p)
+		leaf, left, err := s.seekBelow(&p)
 		if err != nil {
 			return rangeDone, err
 		}
@@ -93,10 +96,11 @@ func (s *scan) descend(c *index.Cursor) (progress, error) {
 		if left.i == 0 {
 			return rangeDone, nil
 		}
-		if fence, p.row, err = s.tree.separator(fence[:0], &left); err != nil {
+		var row uint64
+		if fence, row, err = s.tree.separator(fence[:0], &left); err != nil {
 			return rangeDone, err
 		}
-		p.key, p.top = fence, false
+		p, s.top = newProbe(fence, row), false
 	}
 }
 
@@ -124,11 +128,16 @@ func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
 	}
 	to := m.count()
 	if s.rng.Hi != nil {
-		if to, err = s.tree.search(g, m, &probe{key: s.rng.Hi}, below); err != nil {
+		hi := newProbe(s.rng.Hi, 0)
+		if to, err = s.tree.search(g, m, &hi, below); err != nil {
 			return leafDone, err
 		}
 	}
 	stop := min(to, from+s.batch.Room())
+	if !m.isSlotted() && from < stop {
+		s.deliverHeads(g.node, m, from, stop, 1)
+		from = stop
+	}
 	for i := from; i < stop && err == nil; i++ {
 		err = s.deliver(g, m, i)
 	}
@@ -136,15 +145,20 @@ func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
 }
 
 func (s *scan) down(g *guard, m meta, p *probe) (progress, error) {
-	from, err := s.tree.search(g, m, p, below)
+	from, err := s.below(g, m, p)
 	if err != nil {
 		return leafDone, err
 	}
-	to, err := s.tree.search(g, m, &probe{key: s.rng.Lo}, below)
+	lo := newProbe(s.rng.Lo, 0)
+	to, err := s.tree.search(g, m, &lo, below)
 	if err != nil {
 		return leafDone, err
 	}
 	stop := max(to, from-s.batch.Room())
+	if !m.isSlotted() && from > stop {
+		s.deliverHeads(g.node, m, from-1, stop-1, -1)
+		from = stop
+	}
 	for i := from - 1; i >= stop && err == nil; i-- {
 		err = s.deliver(g, m, i)
 	}
@@ -172,6 +186,20 @@ func (s *scan) deliver(g *guard, m meta, i int) (err error) {
 	return err
 }
 
+// deliverHeads is deliver for the entries from, from+step, … before stop of a
+// node without slots.
+func (s *scan) deliverHeads(n node, m meta, from, stop, step int) {
+	s.key = appendPrefix(s.key[:0], n, m.prefix())
+	prefix, heads, vals := len(s.key), m.heads(), m.vals()
+	key := binary.BigEndian.AppendUint64(s.key, 0)
+	length := min(prefix+m.length(), len(key))
+	for i := from; i != stop; i += step {
+		binary.BigEndian.PutUint64(key[prefix:], n.index(heads, i))
+		s.batch.Append(key[:length], rowid.ID(n.index(vals, i)))
+	}
+	s.key = key
+}
+
 // fence is a place in an inner node: i is the child that a descent took, so
 // separator i−1 is the lower end of what is below it; 0 means that there is none.
 type fence struct {
@@ -182,7 +210,8 @@ type fence struct {
 
 // seekBelow descends to the leaf with the entry before the probe's place and
 // returns the deepest separator on its left.
-func (t *Tree) seekBelow(p *probe) (leaf guard, left fence, err error) {
+func (s *scan) seekBelow(p *probe) (leaf guard, left fence, err error) {
+	t := s.tree
 	g, err := t.enterRoot()
 	for err == nil {
 		m := g.meta()
@@ -193,7 +222,7 @@ func (t *Tree) seekBelow(p *probe) (leaf guard, left fence, err error) {
 			return g, left, nil
 		}
 		var i int
-		if i, err = t.search(&g, m, p, below); err != nil {
+		if i, err = s.below(&g, m, p); err != nil {
 			break
 		}
 		if i > 0 {
@@ -202,6 +231,14 @@ func (t *Tree) seekBelow(p *probe) (leaf guard, left fence, err error) {
 		g, err = t.step(&g, m, i)
 	}
 	return g, left, err
+}
+
+// below returns the number of entries below the place to descend from.
+func (s *scan) below(g *guard, m meta, p *probe) (int, error) {
+	if s.top {
+		return m.count(), nil
+	}
+	return s.tree.search(g, m, p, below)
 }
 
 // separator copies the separator out that f stands on.

@@ -47,6 +47,9 @@ func lowerHead(n node, heads uintptr, lo, hi int, head uint64) int {
 // searchRun finishes a search among the entries with the probe's head, which
 // begin at lo.
 func (t *Tree) searchRun(g *guard, m meta, p *probe, lo, bias int) (int, error) {
+	if !m.isSlotted() && (m.level() > 0 || p.row == 0 && bias == below) {
+		return searchEqual(g.node, m, p, lo, bias), nil
+	}
 	hi := runEnd(g.node, m, lo, p.head)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -61,6 +64,20 @@ func (t *Tree) searchRun(g *guard, m meta, p *probe, lo, bias int) (int, error) 
 		}
 	}
 	return lo, nil
+}
+
+// searchEqual is searchRun where the entries of the run have one key and their
+// rows do not matter: those of an inner node have none, and in a leaf no row is
+// below 0.
+func searchEqual(n node, m meta, p *probe, lo, bias int) int {
+	c := cmp.Compare(m.length(), p.rest)
+	if c == 0 && m.level() > 0 {
+		c = cmp.Compare(0, p.row)
+	}
+	if c < bias {
+		return runEnd(n, m, lo, p.head)
+	}
+	return lo
 }
 
 // runEnd returns the place behind the entries with this head, one of which is

@@ -176,6 +176,7 @@ func (t *Tree) share(h *epoch.Handle, w *work, it *items, pr pair) (outcome, uin
 		return settled, 0, nil
 	}
 	now := t.now()
+	w.stamp(now)
 	for _, g := range []*guard{pr.parent, pr.left, pr.right} {
 		if err := t.own(h, g, now); err != nil {
 			return settled, 0, err

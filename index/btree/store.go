@@ -41,9 +41,11 @@ type Store interface {
 	// FreeBlock takes back a block that no reader needs.
 	FreeBlock(shard uint32, ref arena.Ref)
 
-	// Replaced takes over the copy of id that a newer one has just replaced:
-	// old is the entry, epoch the stamp of its content. Readers may still look
-	// at it, but notice before they use anything.
+	// Replaced takes over a copy of id that is obsolete: old is its entry, epoch
+	// the stamp of its content. The table gets the newer copy after the call, so
+	// whoever finds the newer one there can find the old one with the store.
+	// Readers may still be in it, but notice before they use anything. An image
+	// is replaced by a copy with the same content and stamp, and reported after.
 	Replaced(shard uint32, id NodeID, old, epoch uint64)
 	// Dropped takes over id and its last copy when the node left the tree: last
 	// is the entry, which is the store's to clear before the id is used again.

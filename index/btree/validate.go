@@ -169,7 +169,7 @@ func (v *validator) prefix(g *guard, it *items) error {
 // searches checks that every entry is found where it is.
 func (v *validator) searches(g *guard, it *items) error {
 	for i := range it.list {
-		p := probe{key: it.key(i), row: it.list[i].row}
+		p := newProbe(it.key(i), it.list[i].row)
 		at, err := v.tree.search(g, g.meta(), &p, below)
 		if err != nil {
 			return err

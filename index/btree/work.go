@@ -64,6 +64,14 @@ func (w *work) nextLevel() *level {
 	return lv
 }
 
+// stamp makes new nodes belong to the epoch of the change, which may be a later
+// one than that in which they were made.
+func (w *work) stamp(now uint64) {
+	for i := range w.fresh {
+		w.fresh[i].setWord(epochAt, now)
+	}
+}
+
 // trace records the path to the leaf where the probe's place is. No node on it
 // is an image.
 func (t *Tree) trace(w *work, p *probe) error {
