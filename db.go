@@ -195,8 +195,9 @@ const closeGrace = time.Second
 
 // Close waits a moment for open transactions, ends those that remain, writes a
 // last checkpoint and releases everything. It returns ErrOpenTransactions if it
-// had to end some. If ctx ends it goes on without the checkpoint: the next Open
-// then replays the tail. Closing again returns ErrClosed.
+// had to end some, ErrReadOnly if the log had failed. If ctx ends it goes on
+// without the checkpoint: the next Open then replays the tail. Closing again
+// returns ErrClosed.
 func (db *DB) Close(ctx context.Context) error {
 	db.closing.Lock()
 	defer db.closing.Unlock()
@@ -211,12 +212,22 @@ func (db *DB) Close(ctx context.Context) error {
 	}
 	db.stop()
 	db.background.Wait()
-	if db.checkpointer != nil && db.log.Failed() == nil {
-		if _, err := db.checkpointer.Run(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("last checkpoint: %w", err))
-		}
+	errs = append(errs, db.lastCheckpoint(ctx), db.release(ctx))
+	return errors.Join(errs...)
+}
+
+// lastCheckpoint leaves no tail to replay, if the log is sound.
+func (db *DB) lastCheckpoint(ctx context.Context) error {
+	if db.checkpointer == nil {
+		return nil
 	}
-	return errors.Join(append(errs, db.release(ctx))...)
+	if err := db.log.Failed(); err != nil {
+		return fmt.Errorf("%w: its log failed: %w", fault.ErrReadOnly, err)
+	}
+	if _, err := db.checkpointer.Run(ctx); err != nil {
+		return fmt.Errorf("last checkpoint: %w", err)
+	}
+	return nil
 }
 
 func (db *DB) awaitTransactions(ctx context.Context) {

@@ -81,7 +81,9 @@ func TestTranscript(t *testing.T) {
 		tr.section(fmt.Sprintf("checkpoint %d", i))
 		require.NoError(t, db.Checkpoint(t.Context()))
 		tr.section("commit")
-		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Update(tx, &item{ID: i, Name: fmt.Sprint(i), Note: new(string)})) })
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Update(tx, &item{ID: i, Name: fmt.Sprint(i), Note: new(string)}))
+		})
 	}
 	tr.section("close")
 	require.NoError(t, db.Close(t.Context()))

@@ -114,10 +114,12 @@ const (
 	manifestMagic   = 0x464D4B52
 	recordHeader    = 24
 	maxRecordBytes  = 64 << 20
-	manifestRotates = 1 << 20 // bytes after which a new manifest file is begun
+	maxFileBytes    = 256 << 20 // of a file that is read as a whole
+	manifestRotates = 1 << 20   // bytes after which a new manifest file is begun
 )
 
-func appendRecord(dst []byte, sequence uint64, body any) ([]byte, error) {
+// AppendRecord appends a record of a manifest file; body becomes JSON.
+func AppendRecord(dst []byte, sequence uint64, body any) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return dst, fmt.Errorf("manifest record: %w", err)
@@ -220,7 +222,7 @@ func decodeStrictly(body []byte, into any) error {
 // readManifest reads the manifest that CURRENT names.
 func readManifest(files vfs.FS, dir string) (*Manifest, error) {
 	current := filepath.Join(dir, currentName)
-	text, err := readFile(files, current)
+	text, err := vfs.ReadFile(files, current, maxFileBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +232,7 @@ func readManifest(files vfs.FS, dir string) (*Manifest, error) {
 		return nil, fault.Corrupt(current, 0, int64(len(text)), "%q names no manifest", text)
 	}
 	path := filepath.Join(dir, name)
-	data, err := readFile(files, path)
+	data, err := vfs.ReadFile(files, path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fault.File{Kind: fault.ErrMissingFile, Path: path, Reason: "named by " + currentName}
 	}
@@ -243,26 +245,6 @@ func readManifest(files vfs.FS, dir string) (*Manifest, error) {
 	}
 	m.Number = number
 	return m, nil
-}
-
-func readFile(files vfs.FS, path string) ([]byte, error) {
-	f, err := files.OpenRead(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	if size > maxRecordBytes {
-		return nil, fault.Corrupt(path, 0, size, "implausibly large")
-	}
-	data := make([]byte, size)
-	if n, err := f.ReadAt(data, 0); n < len(data) {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return data, nil
 }
 
 // manifestWriter appends records to the current manifest and begins a new file
@@ -284,7 +266,7 @@ func (w *manifestWriter) publish(c *Checkpoint, kept []Checkpoint) error {
 	if w.file == nil || w.size > manifestRotates {
 		return w.begin(append(kept[:len(kept):len(kept)], *c))
 	}
-	record, err := appendRecord(nil, w.sequence, c)
+	record, err := AppendRecord(nil, w.sequence, c)
 	if err != nil {
 		return err
 	}
@@ -302,10 +284,10 @@ func (w *manifestWriter) publish(c *Checkpoint, kept []Checkpoint) error {
 // begin writes a new manifest file with the given checkpoints and points
 // CURRENT to it. The one before it is garbage from then on.
 func (w *manifestWriter) begin(checkpoints []Checkpoint) error {
-	data, err := appendRecord(nil, 0, w.header)
+	data, err := AppendRecord(nil, 0, w.header)
 	for i := range checkpoints {
 		if err == nil {
-			data, err = appendRecord(data, uint64(i+1), &checkpoints[i])
+			data, err = AppendRecord(data, uint64(i+1), &checkpoints[i])
 		}
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func (s *State) Suspects(f func(txn.Garbage)) error {
 
 // readSuspects calls f with each suspect of a file.
 func readSuspects(files vfs.FS, path string, id ID, f func(txn.Garbage)) error {
-	data, err := readFile(files, path)
+	data, err := vfs.ReadFile(files, path, maxFileBytes)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -86,7 +87,10 @@ func (m *Manager) writeRefused() error {
 	if m.ReadOnly {
 		return fault.ErrReadOnly
 	}
-	return m.Log.Failed()
+	if err := m.Log.Failed(); err != nil {
+		return fmt.Errorf("%w: its log failed: %w", fault.ErrReadOnly, err)
+	}
+	return nil
 }
 
 // snapshotCTS is the CTS that a new snapshot may read at.

@@ -1,0 +1,359 @@
+package rekindle_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+func TestWrongTypes(t *testing.T) {
+	db, _ := openItems(t, vfs.NewMem(), rekindle.Options{})
+	defer db.Close(t.Context())
+	schemaError := func(err error, column string) {
+		t.Helper()
+		var e *rekindle.SchemaError
+		require.ErrorAs(t, err, &e)
+		require.ErrorIs(t, err, rekindle.ErrSchema)
+		require.Equal(t, "things", e.Table)
+		require.Equal(t, column, e.Column)
+		require.NotEmpty(t, e.Reason)
+	}
+	_, err := rekindle.OpenTable[int](t.Context(), db, "things")
+	schemaError(err, "")
+	_, err = rekindle.OpenTable[struct{ ID int64 }](t.Context(), db, "things")
+	schemaError(err, "")
+	_, err = rekindle.OpenTable[struct {
+		ID int64 `rekindle:",pk,sorted"`
+	}](t.Context(), db, "things")
+	schemaError(err, "")
+	require.ErrorContains(t, err, "ID")
+	require.ErrorContains(t, err, "sorted")
+	_, err = rekindle.OpenTable[struct {
+		ID *int64 `rekindle:",pk"`
+	}](t.Context(), db, "things")
+	schemaError(err, "id")
+	_, err = rekindle.OpenTable[struct {
+		ID  int64 `rekindle:",pk"`
+		Sub map[string]int
+	}](t.Context(), db, "things")
+	schemaError(err, "sub")
+	require.Len(t, db.Tables(), 1)
+}
+
+func TestSchemaMismatch(t *testing.T) {
+	fs := vfs.NewMem()
+	db, _ := openItems(t, fs, rekindle.Options{})
+	require.NoError(t, db.Close(t.Context()))
+	db, _ = openItems(t, fs, rekindle.Options{})
+	defer db.Close(t.Context())
+	type other struct {
+		ID    int64 `rekindle:",pk"`
+		Name  int64 `rekindle:",unique"`
+		Group int32 `rekindle:",index"`
+		Note  *string
+	}
+	_, err := rekindle.OpenTable[other](t.Context(), db, "items")
+	require.ErrorIs(t, err, rekindle.ErrSchemaMismatch)
+	var e *rekindle.SchemaError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "name", e.Column)
+	_, err = db.Table("nothing")
+	require.ErrorIs(t, err, rekindle.ErrNotFound)
+}
+
+func TestTooLarge(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{SegmentBytes: 64 << 10})
+	defer db.Close(t.Context())
+	update(t, db, func(tx *rekindle.Tx) {
+		var e *rekindle.TooLargeError
+		err := items.Insert(tx, &item{ID: 1, Name: strings.Repeat("k", 5000)})
+		require.ErrorIs(t, err, rekindle.ErrKeyTooLarge)
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "name", e.Index)
+		long := strings.Repeat("n", 9000)
+		err = items.Insert(tx, &item{ID: 1, Name: "x", Note: &long})
+		require.ErrorIs(t, err, rekindle.ErrRowTooLarge)
+		require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "x"}))
+		require.ErrorIs(t, items.Update(tx, &item{ID: 1, Name: strings.Repeat("k", 5000)}), rekindle.ErrKeyTooLarge)
+	})
+	require.Len(t, allItems(t, db, items), 1)
+}
+
+func TestWrongQueries(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
+	defer db.Close(t.Context())
+	wrong := []rekindle.Query{
+		{Index: "nothing"},
+		{Limit: -1},
+		{Prefix: rekindle.Key("text")},
+		{Prefix: rekindle.Key(1, 2)},
+		{Prefix: rekindle.Key(struct{}{})},
+		{Starting: true},
+		{Index: "name", Starting: true, Prefix: rekindle.Key("x"), From: rekindle.Key("y")},
+		{Index: "group", Prefix: rekindle.Key(int64(1) << 40)},
+	}
+	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		for _, q := range wrong {
+			var errs []error
+			for _, err := range items.Scan(tx, q) {
+				errs = append(errs, err)
+			}
+			require.Len(t, errs, 1, "%+v", q)
+			require.Error(t, errs[0], "%+v", q)
+		}
+		require.ErrorIs(t, items.GetBy(tx, "group", &item{}), rekindle.ErrInvalidQuery)
+		return nil
+	}))
+}
+
+func TestClosed(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1})) })
+	left, err := db.Begin(t.Context(), true)
+	require.NoError(t, err)
+	require.NoError(t, items.Insert(left, &item{ID: 2, Name: "x"}))
+	require.ErrorIs(t, db.Close(t.Context()), rekindle.ErrOpenTransactions)
+
+	require.ErrorIs(t, db.Close(t.Context()), rekindle.ErrClosed)
+	require.ErrorIs(t, db.Checkpoint(t.Context()), rekindle.ErrClosed)
+	require.ErrorIs(t, db.View(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrClosed)
+	require.ErrorIs(t, db.Update(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrClosed)
+	require.ErrorIs(t, left.Commit(t.Context()), rekindle.ErrClosed)
+	require.ErrorIs(t, left.Rollback(), rekindle.ErrClosed)
+	require.ErrorIs(t, items.Get(left, &item{ID: 1}), rekindle.ErrClosed)
+	require.ErrorIs(t, items.Insert(left, &item{ID: 3}), rekindle.ErrClosed)
+	for _, err := range items.All(left) {
+		require.ErrorIs(t, err, rekindle.ErrClosed)
+	}
+	_, err = rekindle.OpenTable[item](t.Context(), db, "items")
+	require.ErrorIs(t, err, rekindle.ErrClosed)
+	_, err = db.Table("items")
+	require.ErrorIs(t, err, rekindle.ErrClosed)
+	_, err = db.CrossCheck(t.Context())
+	require.ErrorIs(t, err, rekindle.ErrClosed)
+	require.Equal(t, rekindle.Stats{}, db.Stats())
+}
+
+func TestSecondOpener(t *testing.T) {
+	fs := vfs.NewMem()
+	db, _ := openItems(t, fs, rekindle.Options{})
+	_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{}.OnFS(fs))
+	require.ErrorIs(t, err, rekindle.ErrLocked)
+	require.NoError(t, db.Close(t.Context()))
+	db, _ = openItems(t, fs, rekindle.Options{})
+	require.NoError(t, db.Close(t.Context()))
+}
+
+func TestWrongOptions(t *testing.T) {
+	mem := vfs.NewMem()
+	for _, o := range []rekindle.Options{{SegmentBytes: 1000}, {SegmentBytes: 96 << 10}, {LogStreams: -1}, {LogStreams: 1000}, {MemoryLimit: -1}, {IndexStrategy: "magic"}} {
+		_, err := rekindle.Open(t.Context(), "/db", o.OnFS(mem))
+		require.ErrorIs(t, err, rekindle.ErrInvalidOptions, "%+v", o)
+	}
+	require.Empty(t, mem.Dump())
+	db, _ := openItems(t, mem, rekindle.Options{SegmentBytes: 128 << 10, LogStreams: 2})
+	require.NoError(t, db.Close(t.Context()))
+	before := mem.Dump()
+	for _, o := range []rekindle.Options{{SegmentBytes: 64 << 10}, {LogStreams: 3}} {
+		_, err := rekindle.Open(t.Context(), "/db", o.OnFS(mem))
+		require.ErrorIs(t, err, rekindle.ErrInvalidOptions, "%+v", o)
+	}
+	require.Equal(t, before, mem.Dump())
+}
+
+// lived returns the disk of a database with two checkpoints and a tail, and
+// what it holds.
+func lived(t *testing.T) (*vfs.Mem, []item) {
+	fs := vfs.NewMem()
+	db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: "rebuild"})
+	for i := range int64(60) {
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Insert(tx, &item{ID: i, Name: fmt.Sprint(i), Group: int32(i % 4)}))
+		})
+		if i%20 == 19 && i < 50 {
+			require.NoError(t, db.Checkpoint(t.Context()))
+		}
+	}
+	want := allItems(t, db, items)
+	disk := fs.CrashClone(nil, vfs.Keep)
+	require.NoError(t, db.Close(t.Context()))
+	return disk, want
+}
+
+// alter rewrites a file of a disk.
+func alter(t *testing.T, disk *vfs.Mem, name string, change func([]byte) []byte) {
+	t.Helper()
+	data := change(disk.Dump()[strings.TrimPrefix(name, "/")])
+	require.NoError(t, disk.Remove(name))
+	f, err := disk.Create(name)
+	require.NoError(t, err)
+	_, err = f.WriteAt(data, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func only(t *testing.T, disk *vfs.Mem, pattern string) string {
+	t.Helper()
+	var names []string
+	for name := range disk.Dump() {
+		if ok, err := filepath.Match(pattern, "/"+name); ok && err == nil {
+			names = append(names, "/"+name)
+		}
+	}
+	require.Len(t, names, 1, pattern)
+	return names[0]
+}
+
+// TestRefused: each of these is refused with its own error, which names the
+// file, and without changing a byte.
+func TestRefused(t *testing.T) {
+	cases := []struct {
+		name string
+		harm func(t *testing.T, disk *vfs.Mem) (file string)
+		want error
+	}{
+		{"manifest of another format version", func(t *testing.T, disk *vfs.Mem) string {
+			name := only(t, disk, "/db/MANIFEST-*")
+			alter(t, disk, name, func(b []byte) []byte { return futureManifest(t, b) })
+			return name
+		}, rekindle.ErrFormat},
+		{"CURRENT lost", func(t *testing.T, disk *vfs.Mem) string {
+			require.NoError(t, disk.Remove("/db/CURRENT"))
+			return "/db/CURRENT"
+		}, rekindle.ErrMissingFile},
+		{"CURRENT names nothing", func(t *testing.T, disk *vfs.Mem) string {
+			alter(t, disk, "/db/CURRENT", func([]byte) []byte { return []byte("../../etc/passwd\n") })
+			return "/db/CURRENT"
+		}, rekindle.ErrCorrupt},
+		{"manifest lost", func(t *testing.T, disk *vfs.Mem) string {
+			name := only(t, disk, "/db/MANIFEST-*")
+			require.NoError(t, disk.Remove(name))
+			return name
+		}, rekindle.ErrMissingFile},
+		{"manifest header damaged", func(t *testing.T, disk *vfs.Mem) string {
+			name := only(t, disk, "/db/MANIFEST-*")
+			alter(t, disk, name, func(b []byte) []byte { b[30] ^= 1; return b })
+			return name
+		}, rekindle.ErrCorrupt},
+		{"log lost", func(t *testing.T, disk *vfs.Mem) string {
+			name := "/db/log/00-0000000000000000.log"
+			require.NoError(t, disk.Remove(name))
+			return name
+		}, rekindle.ErrMissingFile},
+		{"log damaged in the middle", func(t *testing.T, disk *vfs.Mem) string {
+			name := "/db/log/00-0000000000000000.log"
+			alter(t, disk, name, func(b []byte) []byte { b[49*512+100] ^= 1; return b })
+			return name
+		}, rekindle.ErrCorrupt},
+		{"log of another database", func(t *testing.T, disk *vfs.Mem) string {
+			other, _ := lived(t)
+			name := "/db/log/00-0000000000000000.log"
+			alter(t, disk, name, func([]byte) []byte { return other.Dump()[strings.TrimPrefix(name, "/")] })
+			return name
+		}, rekindle.ErrForeignFile},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			disk, _ := lived(t)
+			file := c.harm(t, disk)
+			before := disk.Dump()
+			_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{}.OnFS(disk))
+			require.ErrorIs(t, err, c.want)
+			var e *rekindle.FileError
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, file, e.Path)
+			require.Equal(t, before, disk.Dump())
+		})
+	}
+}
+
+// futureManifest gives the header of a manifest the next format version.
+func futureManifest(t *testing.T, b []byte) []byte {
+	t.Helper()
+	n := binary.LittleEndian.Uint32(b[4:])
+	body := strings.Replace(string(b[24:24+n]), `"format":1`, `"format":2`, 1)
+	return rekindle.ManifestRecord(0, body)
+}
+
+// TestFallsBack: what is damaged has an older or slower substitute, which
+// serves the same content, and the report says so.
+func TestFallsBack(t *testing.T) {
+	cases := map[string]func(t *testing.T, disk *vfs.Mem){
+		"newest array damaged": func(t *testing.T, disk *vfs.Mem) {
+			alter(t, disk, "/db/ckpt/000002/array-1.ria", func(b []byte) []byte { b[len(b)-3] ^= 1; return b })
+		},
+		"newest array cut": func(t *testing.T, disk *vfs.Mem) {
+			alter(t, disk, "/db/ckpt/000002/array-1.ria", func(b []byte) []byte { return b[:len(b)/2] })
+		},
+		"newest array lost": func(t *testing.T, disk *vfs.Mem) {
+			require.NoError(t, disk.Remove("/db/ckpt/000002/array-1.ria"))
+		},
+		"newest manifest record torn": func(t *testing.T, disk *vfs.Mem) {
+			alter(t, disk, only(t, disk, "/db/MANIFEST-*"), func(b []byte) []byte { return b[:len(b)-5] })
+		},
+	}
+	for name, harm := range cases {
+		t.Run(name, func(t *testing.T) {
+			disk, want := lived(t)
+			harm(t, disk)
+			db, items := openItems(t, disk, rekindle.Options{})
+			require.EqualValues(t, 1, db.RecoveryReport().Checkpoint)
+			require.NotEmpty(t, db.RecoveryReport().Fallbacks)
+			require.Equal(t, want, allItems(t, db, items))
+			_, err := db.CrossCheck(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}
+
+// TestReadOnly: a crashed database can be looked at without changing a byte.
+func TestReadOnly(t *testing.T) {
+	disk, want := lived(t)
+	before := disk.Dump()
+	db, items := openItems(t, disk, rekindle.Options{ReadOnly: true})
+	require.Equal(t, want, allItems(t, db, items))
+	require.ErrorIs(t, db.Update(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrReadOnly)
+	require.ErrorIs(t, db.Checkpoint(t.Context()), rekindle.ErrReadOnly)
+	require.NoError(t, db.Close(t.Context()))
+	require.Equal(t, before, disk.Dump())
+
+	empty := vfs.NewMem()
+	_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{ReadOnly: true}.OnFS(empty))
+	require.Error(t, err)
+	require.Empty(t, empty.Dump())
+}
+
+// TestFailedSync: after a failed sync the database is read-only for good, and
+// nothing that was not on disk is ever served as if it were.
+func TestFailedSync(t *testing.T) {
+	mem := vfs.NewMem()
+	db, items := openItems(t, mem, rekindle.Options{CheckpointBytes: -1})
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "x"})) })
+	broken := errors.New("broken disk")
+	mem.OnOp(func(_ int, op vfs.Op) error {
+		if op.Kind == vfs.OpDatasync {
+			return broken
+		}
+		return nil
+	})
+	err := db.Update(t.Context(), func(tx *rekindle.Tx) error { return items.Insert(tx, &item{ID: 2, Name: "y"}) })
+	require.ErrorIs(t, err, rekindle.ErrCommitUnknown)
+	mem.OnOp(nil)
+	require.ErrorIs(t, db.Update(t.Context(), func(tx *rekindle.Tx) error { return nil }), rekindle.ErrReadOnly)
+	require.Equal(t, []item{{ID: 1, Name: "x"}}, allItems(t, db, items))
+	require.Error(t, db.Checkpoint(t.Context()))
+	require.Error(t, db.Close(t.Context()))
+
+	db, items = openItems(t, mem.CrashClone(nil, vfs.Strict), rekindle.Options{})
+	require.Equal(t, []item{{ID: 1, Name: "x"}}, allItems(t, db, items))
+	require.NoError(t, db.Close(t.Context()))
+}
