@@ -142,6 +142,7 @@ func (m *merger) deliver(r *round) error {
 	}
 	m.number, m.inc = r.number, r.incarnation
 	m.starts = append(m.starts[:0], r.ends...)
+	copy(m.ends, r.ends)
 	participants, last := r.participants, r.last
 	for m.cts = r.first - 1; m.cts < last; {
 		s, err := m.holder(participants, m.cts+1, r)

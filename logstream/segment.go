@@ -83,9 +83,14 @@ func (h *segmentHeader) encode(g geometry, id [16]byte) []byte {
 	for s, end := range h.seals {
 		binary.LittleEndian.PutUint64(b[segSeals+8*s:], uint64(end))
 	}
+	putSegmentSum(b)
+	return b
+}
+
+// putSegmentSum completes a header, of which b is all.
+func putSegmentSum(b []byte) {
 	at := len(b) - checksumBytes
 	binary.LittleEndian.PutUint64(b[at:], xxhash.Sum64(b[:at]))
-	return b
 }
 
 // readSegmentHeader decodes the header b of the segment of stream at first. A flaw means that there is no usable header; an
