@@ -1,0 +1,92 @@
+package rekindle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// settle waits until the collector has worked off what was left behind.
+func settle(t *testing.T, db *rekindle.DB) rekindle.Stats {
+	t.Helper()
+	require.Eventually(t, func() bool { return db.Stats().GarbageQueued == 0 }, 10*time.Second, time.Millisecond)
+	return db.Stats()
+}
+
+// TestSpaceComesBack: rounds of inserting and deleting everything need no more
+// memory, index entries, rows or log files in the end than after a few rounds.
+func TestSpaceComesBack(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: strategy})
+			var early rekindle.Stats
+			for round := range 40 {
+				churn(t, db, items, round)
+				stats := settle(t, db)
+				require.Zero(t, stats.GarbageFailed)
+				require.NoError(t, db.Checkpoint(t.Context()))
+				if round == 10 {
+					early = stats
+				}
+			}
+			late := settle(t, db)
+			require.LessOrEqual(t, late.ArenaInUse, early.ArenaInUse+early.ArenaInUse/10, "arena")
+			require.LessOrEqual(t, late.IndexEntries, early.IndexEntries, "index entries")
+			require.LessOrEqual(t, late.LogSegments, early.LogSegments+3, "log segments")
+			require.NoError(t, db.Close(t.Context()))
+			db, items = openItems(t, fs, rekindle.Options{})
+			require.Empty(t, allItems(t, db, items))
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}
+
+func churn(t *testing.T, db *rekindle.DB, items *rekindle.Table[item], round int) {
+	t.Helper()
+	const rows = 200
+	update(t, db, func(tx *rekindle.Tx) {
+		for i := range int64(rows) {
+			require.NoError(t, items.Insert(tx, &item{ID: i, Name: fmt.Sprint(round, i)}))
+		}
+	})
+	for pass := range 3 {
+		update(t, db, func(tx *rekindle.Tx) {
+			for i := range int64(rows) {
+				require.NoError(t, items.Update(tx, &item{ID: i, Name: fmt.Sprint(round, i, pass), Group: int32(pass)}))
+			}
+		})
+	}
+	update(t, db, func(tx *rekindle.Tx) {
+		for i := range int64(rows) {
+			require.NoError(t, items.Delete(tx, &item{ID: i}))
+		}
+	})
+}
+
+// TestOldReader: as long as a snapshot is open its rows stay; afterwards they go.
+func TestOldReader(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "first"})) })
+	reader, err := db.Begin(t.Context(), false)
+	require.NoError(t, err)
+	for i := range 100 {
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Update(tx, &item{ID: 1, Name: fmt.Sprint(i), Group: int32(i)}))
+		})
+	}
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Delete(tx, &item{ID: 1})) })
+	require.NoError(t, db.Checkpoint(t.Context()))
+	row := item{Name: "first"}
+	require.NoError(t, items.GetBy(reader, "name", &row))
+	require.EqualValues(t, 1, row.ID)
+	require.NotZero(t, db.Stats().GarbageQueued)
+	require.NoError(t, reader.Rollback())
+	require.LessOrEqual(t, settle(t, db).IndexEntries, int64(2), "the entries of the catalogue")
+	require.NoError(t, db.Close(t.Context()))
+}
