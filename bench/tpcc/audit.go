@@ -25,7 +25,6 @@ type Audit struct {
 	orders     map[orderKey]*orderAudit
 	customers  map[customerKey]*customerAudit
 	payments   map[paymentKey]Cents
-	rows       int64
 }
 
 type warehouseAudit struct{ ytd, districts, history Cents }
@@ -59,9 +58,20 @@ type customerAudit struct {
 	historyRows         int32
 }
 
-// ReadAudit reads the whole database. A row that refers to a missing one is
-// kept: that is for the checks to find.
-func ReadAudit(ctx context.Context, t *Tables) (*Audit, error) {
+// ReadAudit reads all tables but ITEM and STOCK, which no condition names. A
+// row that refers to a missing one is kept: that is for the checks to find.
+func ReadAudit(ctx context.Context, t *Tables) (a *Audit, err error) {
+	err = t.DB.View(ctx, func(tx *rekindle.Tx) error {
+		a, err = readAudit(tx, t)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("audit tpcc: %w", err)
+	}
+	return a, nil
+}
+
+func readAudit(tx *rekindle.Tx, t *Tables) (*Audit, error) {
 	a := &Audit{
 		warehouses: map[int32]*warehouseAudit{},
 		districts:  map[districtKey]*districtAudit{},
@@ -69,9 +79,8 @@ func ReadAudit(ctx context.Context, t *Tables) (*Audit, error) {
 		customers:  map[customerKey]*customerAudit{},
 		payments:   map[paymentKey]Cents{},
 	}
-	err := t.DB.View(ctx, func(tx *rekindle.Tx) error { return a.read(tx, t) })
-	if err != nil {
-		return nil, fmt.Errorf("audit tpcc: %w", err)
+	if err := a.read(tx, t); err != nil {
+		return nil, err
 	}
 	a.charge()
 	return a, nil
@@ -79,15 +88,13 @@ func ReadAudit(ctx context.Context, t *Tables) (*Audit, error) {
 
 func (a *Audit) read(tx *rekindle.Tx, t *Tables) error {
 	steps := []func() error{
-		func() error { return each(a, tx, t.Warehouse, a.addWarehouse) },
-		func() error { return each(a, tx, t.District, a.addDistrict) },
-		func() error { return each(a, tx, t.Customer, a.addCustomer) },
-		func() error { return each(a, tx, t.History, a.addHistory) },
-		func() error { return each(a, tx, t.NewOrder, a.addNewOrder) },
-		func() error { return each(a, tx, t.Order, a.addOrder) },
-		func() error { return each(a, tx, t.OrderLine, a.addOrderLine) },
-		func() error { return each(a, tx, t.Item, func(*Item) {}) },
-		func() error { return each(a, tx, t.Stock, func(*Stock) {}) },
+		func() error { return each(tx, t.Warehouse, a.addWarehouse) },
+		func() error { return each(tx, t.District, a.addDistrict) },
+		func() error { return each(tx, t.Customer, a.addCustomer) },
+		func() error { return each(tx, t.History, a.addHistory) },
+		func() error { return each(tx, t.NewOrder, a.addNewOrder) },
+		func() error { return each(tx, t.Order, a.addOrder) },
+		func() error { return each(tx, t.OrderLine, a.addOrderLine) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -97,19 +104,15 @@ func (a *Audit) read(tx *rekindle.Tx, t *Tables) error {
 	return nil
 }
 
-func each[T any](a *Audit, tx *rekindle.Tx, t *rekindle.Table[T], add func(*T)) error {
+func each[T any](tx *rekindle.Tx, t *rekindle.Table[T], add func(*T)) error {
 	for row, err := range t.All(tx) {
 		if err != nil {
 			return err
 		}
-		a.rows++
 		add(&row)
 	}
 	return nil
 }
-
-// Rows is the number of rows of all tables.
-func (a *Audit) Rows() int64 { return a.rows }
 
 // Orders is the number of orders ever placed, the initial ones included.
 func (a *Audit) Orders() int64 {

@@ -10,11 +10,14 @@ import (
 	"github.com/rekindledb/rekindle"
 )
 
-// violated returns the numbers of the conditions that do not hold.
-func violated(t *testing.T, tables *Tables) []string {
+// violated returns the numbers of the conditions that do not hold for what the
+// transaction sees.
+func violated(t *testing.T, tx *rekindle.Tx, tables *Tables) []string {
 	t.Helper()
+	a, err := readAudit(tx, tables)
+	require.NoError(t, err)
 	var numbers []string
-	for _, f := range audit(t, tables).Conditions() {
+	for _, f := range a.Conditions() {
 		if !f.OK() {
 			require.NotEmpty(t, f.Details, f.Check)
 			number, _, _ := strings.Cut(strings.TrimPrefix(f.Check, "condition "), ":")
@@ -34,6 +37,7 @@ func change[T any](t *testing.T, tx *rekindle.Tx, table *rekindle.Table[T], row 
 
 func TestConditionsFindPlantedViolations(t *testing.T) {
 	scale := Tiny(1)
+	tables := newDatabase(t, scale)
 	last := int32(scale.Customers)
 	district := District{Warehouse: 1, ID: 2}
 	oldOrder := Order{Warehouse: 1, District: 2, ID: 1}
@@ -84,12 +88,15 @@ func TestConditionsFindPlantedViolations(t *testing.T) {
 		}, []string{"10"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tables := newDatabase(t, scale)
-			require.Empty(t, violated(t, tables))
-			update(t, tables, func(tx *rekindle.Tx) { c.plant(tx, tables) })
-			require.Equal(t, c.want, violated(t, tables))
+			tx, err := tables.DB.Begin(t.Context(), true)
+			require.NoError(t, err)
+			require.Empty(t, violated(t, tx, tables))
+			c.plant(tx, tables)
+			require.Equal(t, c.want, violated(t, tx, tables))
+			require.NoError(t, tx.Rollback())
 		})
 	}
+	requireConsistent(t, tables)
 }
 
 func TestReceiptsFindWhatIsLost(t *testing.T) {
@@ -146,28 +153,28 @@ func TestCrossCheckFindsDisagreement(t *testing.T) {
 	ofItem := func(r *Item) key { return key{r.ID} }
 	for _, c := range []struct {
 		name  string
-		check func(f *Finding, tx *rekindle.Tx) error
+		check func(c *crossChecker) error
 	}{
-		{"order of the scan", func(f *Finding, tx *rekindle.Tx) error {
-			return crossCheck(f, tx, tables.Item, func(r *Item) key { return key{-r.ID} })
+		{"order of the scan", func(c *crossChecker) error {
+			return crossCheck(c, tables.Item, func(r *Item) key { return key{-r.ID} })
 		}},
-		{"row without a key entry", func(f *Finding, tx *rekindle.Tx) error {
-			return checkGet(f, tx, tables.Item, &Item{ID: 100_000}, key{100_000})
+		{"row without a key entry", func(c *crossChecker) error {
+			return checkGet(c, tables.Item, &Item{ID: 100_000}, key{100_000})
 		}},
-		{"another row by key", func(f *Finding, tx *rekindle.Tx) error {
-			return checkGet(f, tx, tables.Item, &Item{ID: 1}, key{1})
+		{"another row by key", func(c *crossChecker) error {
+			return checkGet(c, tables.Item, &Item{ID: 1}, key{1})
 		}},
-		{"secondary index with other rows", func(f *Finding, tx *rekindle.Tx) error {
-			keys, err := checkPrimary(f, tx, tables.Item, ofItem)
+		{"secondary index with other rows", func(c *crossChecker) error {
+			keys, err := checkPrimary(c, tables.Item, ofItem)
 			if err != nil {
 				return err
 			}
-			return checkSecondary(f, tx, tables.Item, ofItem, "", keys[1:])
+			return checkSecondary(c, tables.Item, ofItem, "", keys[1:])
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var f Finding
-			view(t, tables, func(tx *rekindle.Tx) { require.NoError(t, c.check(&f, tx)) })
+			view(t, tables, func(tx *rekindle.Tx) { require.NoError(t, c.check(&crossChecker{f: &f, tx: tx})) })
 			require.False(t, f.OK())
 			require.NotEmpty(t, f.Details)
 		})

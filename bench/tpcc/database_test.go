@@ -82,7 +82,8 @@ func requireConsistent(t *testing.T, tables *Tables) {
 		require.True(t, f.OK(), "%s: %v", f.Check, f.Details)
 		require.Positive(t, f.Checked, f.Check)
 	}
-	f, err := CrossCheck(t.Context(), tables)
+	rows, f, err := CrossCheck(t.Context(), tables)
 	require.NoError(t, err)
+	require.Positive(t, rows)
 	require.True(t, f.OK(), "%s: %v", f.Check, f.Details)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/bench"
 )
 
 const (
@@ -41,7 +42,7 @@ func Load(ctx context.Context, t *Tables, o LoadOptions) error {
 	if err := l.run(ctx, l.parts()); err != nil {
 		return fmt.Errorf("load tpcc: %w", err)
 	}
-	return t.DB.Checkpoint(ctx)
+	return bench.Checkpoint(ctx, t.DB)
 }
 
 // loader runs parts of the load on several goroutines. Parts share no row.

@@ -57,9 +57,13 @@ func TestLoadFillsEveryTable(t *testing.T) {
 	require.Len(t, all(t, tables, tables.Stock), scale.Warehouses*scale.Items)
 	requireConsistent(t, tables)
 
-	a := audit(t, tables)
-	require.EqualValues(t, customers, a.Orders())
-	require.InDelta(t, scale.Rows(), a.Rows(), float64(scale.Rows())/10)
+	require.EqualValues(t, customers, audit(t, tables).Orders())
+	rows, _, err := CrossCheck(t.Context(), tables)
+	require.NoError(t, err)
+	lines := len(all(t, tables, tables.OrderLine))
+	want := scale.Warehouses*(1+scale.Items) + districts*(1+scale.undelivered()) + 3*customers + scale.Items + lines
+	require.EqualValues(t, want, rows)
+	require.InDelta(t, scale.Rows(), rows, float64(scale.Rows())/10)
 }
 
 func TestEveryCustomerHasOneInitialOrder(t *testing.T) {

@@ -14,7 +14,7 @@ func TestLastNameSpellsDigits(t *testing.T) {
 
 func TestNURandCoversItsRangeUnevenly(t *testing.T) {
 	r := newRandom(1, 0)
-	const draws, lo, hi = 300_000, 1, 3000
+	const draws, lo, hi = 90_000, 1, 3000
 	counts := make([]int, hi+1)
 	for range draws {
 		v := r.nuRand(nuCustomer, 259, lo, hi)

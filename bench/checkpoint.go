@@ -1,0 +1,19 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/rekindledb/rekindle"
+)
+
+// Checkpoint checkpoints everything committed before the call, also what was
+// not waited for. A checkpoint alone describes what is durable already; but a
+// writable transaction that changes nothing returns only when all that it saw
+// is durable.
+func Checkpoint(ctx context.Context, db *rekindle.DB) error {
+	err := db.Update(ctx, func(tx *rekindle.Tx) error { return tx.SetDurability(rekindle.Sync) })
+	if err != nil {
+		return err
+	}
+	return db.Checkpoint(ctx)
+}
