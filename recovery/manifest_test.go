@@ -1,0 +1,259 @@
+package recovery
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+var testHeader = Header{Format: FormatVersion, DatabaseID: ID{1, 2, 0xff}, LogStreams: 2, SegmentBytes: 64 << 10, Strategy: "rebuild"}
+
+func testCheckpoint(n uint64) Checkpoint {
+	return Checkpoint{
+		Number: n, CTS: 100 * n, Round: 10 * n,
+		Replay: []logstream.Position{512 * logstream.Position(n), 0},
+		Ends:   []logstream.Position{512 * logstream.Position(n), 0},
+		Tables: []TableImage{{Table: 3, Generation: indirection.Generation{Number: n, Size: 5000, Sum: 1 << 63}, Files: []string{"ckpt/000001/array-3.ria"}}},
+		Live:   []SegmentLive{{Stream: 1, First: 65536, Bytes: 77}},
+	}
+}
+
+func newManifestFS(t *testing.T) (*vfs.Mem, *manifestWriter) {
+	files := vfs.NewMem()
+	require.NoError(t, files.MkdirAll("/db"))
+	return files, &manifestWriter{files: files, dir: "/db", header: testHeader}
+}
+
+func TestManifestRoundTrip(t *testing.T) {
+	files, w := newManifestFS(t)
+	require.NoError(t, w.begin(nil))
+	var kept []Checkpoint
+	for n := uint64(1); n <= 5; n++ {
+		c := testCheckpoint(n)
+		require.NoError(t, w.publish(&c, kept))
+		kept = append(kept, c)
+		m, err := readManifest(files, "/db")
+		require.NoError(t, err)
+		require.Equal(t, testHeader, m.Header)
+		require.Equal(t, kept, m.Checkpoints)
+		require.False(t, m.Torn)
+	}
+	require.NoError(t, w.close())
+
+	next := &manifestWriter{files: files, dir: "/db", header: testHeader, number: w.number}
+	c := testCheckpoint(6)
+	require.NoError(t, next.publish(&c, kept[3:]))
+	m, err := readManifest(files, "/db")
+	require.NoError(t, err)
+	require.EqualValues(t, w.number+1, m.Number)
+	require.Equal(t, []Checkpoint{kept[3], kept[4], c}, m.Checkpoints)
+	require.NoError(t, next.close())
+}
+
+// TestManifestCut: a manifest cut anywhere shows a prefix of its checkpoints.
+func TestManifestCut(t *testing.T) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	headerEnd := len(data)
+	var ends []int
+	for n := uint64(1); n <= 3; n++ {
+		data, err = AppendRecord(data, n, testCheckpoint(n))
+		require.NoError(t, err)
+		ends = append(ends, len(data))
+	}
+	for cut := range len(data) {
+		m, err := parseManifest("m", data[:cut])
+		if cut < headerEnd {
+			require.ErrorIs(t, err, fault.ErrCorrupt)
+			continue
+		}
+		require.NoError(t, err)
+		whole := 0
+		for whole < len(ends) && ends[whole] <= cut {
+			whole++
+		}
+		require.Len(t, m.Checkpoints, whole)
+		require.Equal(t, cut != headerEnd && (whole == 0 || ends[whole-1] != cut), m.Torn)
+	}
+}
+
+// TestManifestFlip: no flipped bit is believed.
+func TestManifestFlip(t *testing.T) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	data, err = AppendRecord(data, 1, testCheckpoint(1))
+	require.NoError(t, err)
+	for i := range data {
+		for bit := range 8 {
+			harmed := bytes.Clone(data)
+			harmed[i] ^= 1 << bit
+			if m, err := parseManifest("m", harmed); err == nil {
+				require.Equal(t, testHeader, m.Header)
+				require.Empty(t, m.Checkpoints)
+				require.True(t, m.Torn)
+			}
+		}
+	}
+}
+
+// TestManifestPowerCut cuts the power before every operation of publishing: the
+// manifest then shows the checkpoints published so far, or one more.
+func TestManifestPowerCut(t *testing.T) {
+	files, w := newManifestFS(t)
+	require.NoError(t, files.SyncDir("/"))
+	require.NoError(t, w.begin(nil))
+	published := 0
+	files.OnOp(func(n int, _ vfs.Op) error {
+		for _, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep} {
+			m, err := readManifest(files.CrashClone(nil, mode), "/db")
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(m.Checkpoints), published)
+			require.LessOrEqual(t, len(m.Checkpoints), published+1)
+		}
+		return nil
+	})
+	var kept []Checkpoint
+	for n := uint64(1); n <= 4; n++ {
+		if n == 3 {
+			require.NoError(t, w.close()) // the next one begins a new file
+		}
+		c := testCheckpoint(n)
+		require.NoError(t, w.publish(&c, kept))
+		kept = append(kept, c)
+		published++
+	}
+	files.OnOp(nil)
+	require.NoError(t, w.close())
+}
+
+// TestManifestFault fails every operation of publishing once: the error is
+// reported, and the next publication works.
+func TestManifestFault(t *testing.T) {
+	broken := errors.New("broken")
+	for nth := 1; ; nth++ {
+		files, w := newManifestFS(t)
+		require.NoError(t, w.begin(nil))
+		base, hit := files.Ops(), false
+		files.OnOp(func(n int, _ vfs.Op) error {
+			if n == base+nth {
+				hit = true
+				return broken
+			}
+			return nil
+		})
+		var kept []Checkpoint
+		for n := uint64(1); n <= 3; n++ {
+			c := testCheckpoint(n)
+			before := hit
+			err := w.publish(&c, kept)
+			require.Equal(t, hit && !before, err != nil, "operation %d, checkpoint %d: %v", nth, n, err)
+			if err == nil {
+				kept = append(kept, c)
+			}
+			if n == 1 {
+				w.close()
+			}
+		}
+		m, err := readManifest(files, "/db")
+		require.NoError(t, err)
+		require.Contains(t, m.Checkpoints, kept[len(kept)-1]) // a failed one may follow it
+		if !hit {
+			return
+		}
+	}
+}
+
+func TestManifestRefuses(t *testing.T) {
+	future, wrong := testHeader, testHeader
+	future.Format++
+	wrong.SegmentBytes = 12345
+	for name, c := range map[string]struct {
+		body any
+		want error
+	}{
+		"future format": {future, fault.ErrFormat},
+		"geometry":      {wrong, fault.ErrCorrupt},
+	} {
+		data, err := AppendRecord(nil, 0, c.body)
+		require.NoError(t, err)
+		_, err = parseManifest("m", data)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	data, err = AppendRecord(data, 1, map[string]any{"checkpoint": 1, "unheard_of": true})
+	require.NoError(t, err)
+	_, err = parseManifest("m", data)
+	require.ErrorIs(t, err, fault.ErrCorrupt)
+}
+
+func FuzzManifest(f *testing.F) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(f, err)
+	f.Add(data)
+	data, err = AppendRecord(data, 1, testCheckpoint(1))
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := parseManifest("m", data)
+		if err != nil {
+			require.True(t, errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrFormat), "%v", err)
+			return
+		}
+		again, err := AppendRecord(nil, 0, m.Header)
+		require.NoError(t, err)
+		for i := range m.Checkpoints {
+			again, err = AppendRecord(again, uint64(i+1), m.Checkpoints[i])
+			require.NoError(t, err)
+		}
+		m2, err := parseManifest("m", again)
+		require.NoError(t, err)
+		require.Equal(t, m.Header, m2.Header)
+		require.Equal(t, m.Checkpoints, m2.Checkpoints)
+	})
+}
+
+func suspectsFile(n int) []byte {
+	var list suspectList
+	for i := range n {
+		list.add(txn.Garbage{Row: rowid.Make(2, uint64(i+1)), Index: uint8(i), Key: fmt.Append(nil, "key", i)})
+	}
+	return list.finish(testHeader.DatabaseID)
+}
+
+func TestSuspects(t *testing.T) {
+	data := suspectsFile(5)
+	var got []txn.Garbage
+	require.NoError(t, parseSuspects("s", data, testHeader.DatabaseID, func(g txn.Garbage) { got = append(got, g) }))
+	require.Len(t, got, 5)
+	require.Equal(t, txn.Garbage{Row: rowid.Make(2, 4), Kind: txn.GarbageSuspect, Index: 3, Key: []byte("key3")}, got[3])
+	require.ErrorIs(t, parseSuspects("s", data, ID{9}, func(txn.Garbage) {}), fault.ErrForeignFile)
+	for i := range data {
+		harmed := bytes.Clone(data)
+		harmed[i] ^= 0x10
+		require.Error(t, parseSuspects("s", harmed, testHeader.DatabaseID, func(txn.Garbage) { t.Fatal("believed") }))
+		require.Error(t, parseSuspects("s", data[:i], testHeader.DatabaseID, func(txn.Garbage) { t.Fatal("believed") }))
+	}
+}
+
+func FuzzSuspects(f *testing.F) {
+	f.Add(suspectsFile(1))
+	f.Add(suspectsFile(3))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var list suspectList
+		if parseSuspects("s", data, testHeader.DatabaseID, list.add) == nil && list.count > 0 {
+			require.Equal(t, data, list.finish(testHeader.DatabaseID))
+		}
+	})
+}
