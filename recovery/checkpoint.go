@@ -38,6 +38,7 @@ type Checkpointer struct {
 	dir        string
 	header     Header
 	persistent bool // the indexes have a part in it
+	incomplete bool // some index had to be rebuilt and is not in the newest one
 	logger     *slog.Logger
 
 	mu       sync.Mutex
@@ -68,6 +69,7 @@ func NewCheckpointer(s *State, e Engine) (*Checkpointer, error) {
 		logger: s.cfg.Logger,
 
 		persistent: s.Strategy.Persistent(),
+		incomplete: s.Strategy.Persistent() && len(s.rebuilt) > 0,
 		kept:       slices.Clone(s.kept),
 		manifest:   manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: s.Header, number: s.manifest},
 	}
@@ -142,7 +144,7 @@ func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	defer pin.Release()
-	if last := c.newest(); last != nil && last.CTS == mark.CTS || last == nil && mark.CTS == 0 {
+	if last := c.newest(); last != nil && last.CTS == mark.CTS && !c.incomplete || last == nil && mark.CTS == 0 {
 		return Result{CTS: mark.CTS}, nil
 	}
 	r, err := c.run(ctx, mark)
@@ -178,6 +180,7 @@ func (c *Checkpointer) adopt(d *draft) error {
 	c.kept = append(c.kept, d.Checkpoint)
 	c.kept = slices.Clone(c.kept[max(0, len(c.kept)-gc.KeptCheckpoints):])
 	c.newestCTS.Store(d.CTS)
+	c.incomplete = false
 	var errs []error
 	for table, image := range d.images {
 		if old := c.images[table]; old != nil {

@@ -1,0 +1,26 @@
+package rekindle
+
+import (
+	"context"
+
+	"github.com/rekindledb/rekindle/recovery"
+)
+
+// Convert gives the database in a directory another index strategy and builds
+// its indexes. It must not be open; options apply as for Open, but for
+// IndexStrategy. It reads every row once.
+func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
+	o := opts.withDefaults()
+	o.IndexStrategy = strategy
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := recovery.Convert(o.fs, dir, strategy); err != nil {
+		return err
+	}
+	db, err := Open(ctx, dir, &o)
+	if err != nil {
+		return err
+	}
+	return db.Close(ctx)
+}
