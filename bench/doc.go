@@ -1,5 +1,5 @@
-// Package bench holds what the workloads below it share: the form of a result,
-// and a checkpoint of everything.
+// Package bench holds what the workloads below it share: the form of a result
+// and what they want of the engine beyond its public calls.
 //
 // tpcc is the TPC-C workload, tpcc/demo kills it and looks at what comes back,
 // micro measures single operations. The module bench/peers runs micro on other

@@ -44,7 +44,7 @@ consistency conditions hold and that every index agrees with its table.`,
 	flags := cmd.Flags()
 	flags.IntVar(&f.warehouses, "warehouses", 1, "TPC-C warehouses, about 110 MB each")
 	flags.IntVar(&f.rounds, "rounds", 5, "how often to kill and reopen")
-	flags.Float64Var(&f.seconds, "seconds", 5, "longest time to the kill in a round")
+	flags.Float64Var(&f.seconds, "seconds", 4, "longest time to the kill in a round")
 	flags.IntVar(&f.terminals, "terminals", 8, "concurrent clients")
 	flags.Uint64Var(&f.seed, "seed", 0, "of data, transactions and kills; 0 draws one")
 	flags.StringVar(&f.scale, "scale", "full", "size of a warehouse: full, as TPC-C has it, small or tiny")
@@ -81,7 +81,7 @@ func (f *demoFlags) run(ctx context.Context, s streams) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	p := newProgress(s)
 	c.Progress, c.Stderr = p.show, s.err
-	fmt.Fprintf(s.err, "seed %d, %d warehouses, %d terminals, database in %s\n", c.Seed, f.warehouses, f.terminals, c.Dir)
+	fmt.Fprintf(s.err, "seed %d, warehouses %d, terminals %d, database in %s\n", c.Seed, f.warehouses, f.terminals, c.Dir)
 	report, runErr := demo.Run(ctx, c)
 	p.clear()
 	return errors.Join(runErr, f.print(&report, s))

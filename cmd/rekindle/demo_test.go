@@ -49,11 +49,11 @@ func TestDemoEndToEnd(t *testing.T) {
 	code, out, errOut, tmp := command(t, t.Context(),
 		"demo", "-scale", "tiny", "-warehouses", "2", "-rounds", "2", "-seconds", "0.4", "-terminals=3")
 	require.Equal(t, exitOK, code, errOut)
-	require.Regexp(t, `^seed [1-9]\d*, 2 warehouses`, errOut)
+	require.Regexp(t, `^seed [1-9]\d*, warehouses 2,`, errOut)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 4, "header, two rounds, summary: %s", out)
 	require.Contains(t, lines[0], "first read")
-	require.Contains(t, lines[2], "15 ok")
+	require.Contains(t, lines[2], "16 ok")
 	require.Contains(t, lines[3], "all there and consistent")
 	requireEmpty(t, tmp)
 }

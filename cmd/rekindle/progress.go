@@ -38,7 +38,7 @@ func (p *progress) show(phase string, done, total int64) {
 		return
 	}
 	p.phase, p.last = phase, time.Now()
-	fmt.Fprintf(p.w, "\r\x1b[K%s %d of %d (%d %%)", phase, done, total, done*100/max(total, 1))
+	fmt.Fprintf(p.w, "\r\x1b[K%s %d of %d", phase, done, total)
 }
 
 // clear takes the line away, so that something else can be written.

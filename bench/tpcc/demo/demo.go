@@ -76,7 +76,7 @@ func (r *runner) load(ctx context.Context) error {
 		err = tpcc.Load(ctx, tables, tpcc.LoadOptions{
 			Scale:    r.config.Scale,
 			Seed:     r.config.Seed,
-			Progress: func(done, total int64) { r.config.progress("loading", done, total) },
+			Progress: func(done, total int64) { r.config.progress("loading row", done, total) },
 		})
 	}
 	err = errors.Join(err, db.Close(context.WithoutCancel(ctx)))
@@ -87,7 +87,7 @@ func (r *runner) load(ctx context.Context) error {
 // round runs a child, kills it and looks at the database.
 func (r *runner) round(ctx context.Context, n int) (Round, error) {
 	round := Round{Number: n}
-	r.config.progress("running", int64(n), int64(r.config.Rounds))
+	r.config.progress("running round", int64(n), int64(r.config.Rounds))
 	child, err := startChild(r.config.Executable, r.config.Args, r.config.child(n), r.config.Stderr)
 	if err != nil {
 		return round, err
@@ -99,7 +99,7 @@ func (r *runner) round(ctx context.Context, n int) (Round, error) {
 		return round, err
 	}
 	r.receipts = append(r.receipts, round.Acks.Receipts...)
-	r.config.progress("checking", int64(n), int64(r.config.Rounds))
+	r.config.progress("checking round", int64(n), int64(r.config.Rounds))
 	return round, r.reopen(ctx, &round)
 }
 

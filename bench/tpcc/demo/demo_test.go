@@ -78,7 +78,7 @@ func TestRoundsFindEverythingAcknowledged(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, report.OK())
 	require.Equal(t, []int{1, 2, 3}, seen)
-	require.Equal(t, map[string]bool{"loading": true, "running": true, "checking": true}, phases)
+	require.Equal(t, map[string]bool{"loading row": true, "running round": true, "checking round": true}, phases)
 	rows := int64(0)
 	for _, r := range report.Rounds {
 		require.Positive(t, r.Acks.Transactions)

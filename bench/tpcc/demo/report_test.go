@@ -24,7 +24,7 @@ func testReport(violations int64) Report {
 		Findings:  []tpcc.Finding{{Check: "condition 1"}, {Check: "receipts", Checked: 9}},
 	}
 	round.Recovery.RecordsReplayed = 77
-	round.Recovery.Phases = []rekindle.Phase{{Name: "replay", Duration: time.Millisecond}}
+	round.Recovery.Phases = []rekindle.Phase{{Name: "replay", Duration: time.Millisecond}, {Name: "index/item", Duration: 1500 * time.Microsecond}}
 	round.Stats.LogBytes = 3 << 20
 	if violations > 0 {
 		f := &round.Findings[1]
@@ -38,9 +38,9 @@ func TestTable(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, report.WriteTable(&out))
 	require.Equal(t, strings.TrimPrefix(`
-  round        ran  tx acked  orders acked  orders found  orders/min  rows  log MiB  tail records    open  first read  checks
-      1  1500.0 ms       100            45            46        1800  1234      3.0            77  2.5 ms      2.6 ms    2 ok
-1 rounds, 100 transactions acknowledged (45 new-orders): all there and consistent; loaded in 2.0 s, 5.0 s in all
+  round        ran  tx acked  orders acked  orders found  orders/min  rows  log MiB  tail records    open  of it indexes  first read  checks
+      1  1500.0 ms       100            45            46        1800  1234      3.0            77  2.5 ms         1.5 ms      2.6 ms    2 ok
+100 transactions acknowledged, 45 of them new-orders: all there and consistent; loaded in 2.0 s, 5.0 s in all
 `, "\n"), out.String())
 }
 
@@ -65,6 +65,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, bench.Metric{Name: "demo/round=1/first-read", Strategy: "rebuild", Value: 2.6, Unit: "ms"},
 		byName["demo/round=1/first-read"])
 	require.EqualValues(t, 1, byName["demo/round=1/open/replay"].Value)
+	require.EqualValues(t, 1.5, byName["demo/round=1/open-indexes"].Value)
 	require.EqualValues(t, 1800, byName["demo/round=1/orders-rate"].Value)
 	require.EqualValues(t, 77, byName["demo/round=1/tail-records"].Value)
 	require.EqualValues(t, 3, byName["demo/violations"].Value)

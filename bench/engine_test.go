@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,4 +28,14 @@ func TestCheckpointCoversWhatWasNotWaitedFor(t *testing.T) {
 			require.GreaterOrEqual(t, db.Stats().CheckpointCTS, visible)
 		}
 	}
+}
+
+func TestIndexPartIsThatOfEveryIndex(t *testing.T) {
+	r := rekindle.RecoveryReport{Phases: []rekindle.Phase{
+		{Name: "map", Duration: time.Second},
+		{Name: "index/item", Duration: 2 * time.Millisecond},
+		{Name: "replay", Duration: time.Second},
+		{Name: "index/stock", Duration: 3 * time.Millisecond},
+	}}
+	require.Equal(t, 5*time.Millisecond, IndexPart(r))
 }

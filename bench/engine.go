@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/rekindledb/rekindle"
 )
@@ -16,4 +18,16 @@ func Checkpoint(ctx context.Context, db *rekindle.DB) error {
 		return err
 	}
 	return db.Checkpoint(ctx)
+}
+
+// IndexPart is how much of a recovery went into the indexes, the part that
+// depends on the index strategy.
+func IndexPart(r rekindle.RecoveryReport) time.Duration {
+	var sum time.Duration
+	for _, phase := range r.Phases {
+		if strings.HasPrefix(phase.Name, "index") {
+			sum += phase.Duration
+		}
+	}
+	return sum
 }
