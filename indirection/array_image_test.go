@@ -257,6 +257,19 @@ func TestArrayFreeOrdinals(t *testing.T) {
 	require.EqualValues(t, 17, next)
 }
 
+// Pages without room are not read.
+func TestFreeOrdinalsLeavesFullPagesAlone(t *testing.T) {
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	undo := overwrite(t, s.fs, s.path(1), headerBytes+pageBytes, []byte{1, 2, 3}) // page 1
+	defer undo()
+	im := s.open(t, s.image.newest)
+	_, err := im.ReadPage(1, new([PageSlots]Word))
+	require.Error(t, err)
+	_, err = im.FreeOrdinals(0, 1<<20, func(uint64) {})
+	require.NoError(t, err)
+	require.NoError(t, im.Close())
+}
+
 // Readers and writers meet on pages that nobody has touched yet.
 func TestConcurrentFirstTouch(t *testing.T) {
 	s := newSeries(t, vfs.NewMem(), "/db")

@@ -98,6 +98,7 @@ func TestArraySlotsAtBoundaries(t *testing.T) {
 				require.True(t, swapped)
 			}
 			require.Greater(t, x.HighWater(), ordinal)
+			require.Zero(t, x.HighWater()%PageSlots, "steps of a page")
 			require.Zero(t, r.load(t, x, ordinal+100))
 		}
 		for _, ordinal := range order {
@@ -165,6 +166,9 @@ func TestOrdinalsNearTheLast(t *testing.T) {
 	require.Equal(t, logWord(2), r.load(t, x, rowid.MaxOrdinal))
 	require.Equal(t, uint64(rowid.MaxOrdinal+1), x.HighWater())
 	require.LessOrEqual(t, len(x.dir.Load().blocks), 4)
+	n := 0
+	require.NoError(t, x.Scan(0, func(uint64, Word) bool { n++; return true }))
+	require.Equal(t, 71, n)
 
 	require.ErrorIs(t, x.Set(0, 1, logWord(1)), fault.ErrMemoryLimit, "too far away")
 	require.ErrorIs(t, x.Set(0, rowid.MaxOrdinal+1, logWord(1)), fault.ErrMemoryLimit)

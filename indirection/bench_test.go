@@ -3,13 +3,17 @@ package indirection
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -88,37 +92,59 @@ func BenchmarkBuilder(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchChanges, "ns/change")
 }
 
+// BenchmarkReplaySet replays 400 k random updates into an array just opened from
+// files in the page cache. best is that of the fastest replay.
 func BenchmarkReplaySet(b *testing.B) {
 	for _, generations := range []int{0, 2} {
 		im := benchImage(b, benchRows, generations)
-		rng := rand.New(rand.NewPCG(5, 6))
-		for _, order := range []string{"single", "batch"} {
-			b.Run(fmt.Sprintf("patches=%d/%s", generations, order), func(b *testing.B) {
+		for _, batched := range []bool{false, true} {
+			b.Run(fmt.Sprintf("patches=%d/batch=%v", generations, batched), func(b *testing.B) {
+				rng := rand.New(rand.NewPCG(5, 6))
+				best := time.Duration(math.MaxInt64)
 				for b.Loop() {
 					b.StopTimer()
-					r := newRig(b)
-					x := r.array(b, testTable, im)
-					changes := make([]Change, benchChanges)
-					for i := range changes {
-						changes[i] = Change{1 + rng.Uint64N(benchRows), randomWord(rng)}
-					}
+					x, r, changes := replayBatch(b, rng, im)
+					start := time.Now()
 					b.StartTimer()
-					r.handle.Pin()
-					if order == "batch" {
-						require.NoError(b, x.SetBatch(0, changes))
-						changes = nil
-					}
-					for _, c := range changes {
-						if err := x.Set(0, c.Ordinal, c.Word); err != nil {
-							b.Fatal(err)
-						}
-					}
-					r.handle.Unpin()
+					replay(b, x, changes, batched)
+					b.StopTimer()
+					best = min(best, time.Since(start))
+					r.close(b, x)
+					b.StartTimer()
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchChanges, "ns/set")
+				b.ReportMetric(float64(best.Nanoseconds())/benchChanges, "best-ns/set")
 			})
 		}
 	}
+}
+
+func replayBatch(b *testing.B, rng *rand.Rand, im *Image) (*Array, *rig, []Change) {
+	r := &rig{arena: arena.New(arena.Config{})}
+	r.domain = epoch.NewDomain(r.arena)
+	changes := make([]Change, benchChanges)
+	for i := range changes {
+		changes[i] = Change{1 + rng.Uint64N(benchRows), randomWord(rng)}
+	}
+	return NewArray(r.domain, r.arena, testTable, im), r, changes
+}
+
+func replay(b *testing.B, x *Array, changes []Change, batched bool) {
+	if batched {
+		require.NoError(b, x.SetBatch(0, changes))
+		return
+	}
+	for _, c := range changes {
+		if err := x.Set(0, c.Ordinal, c.Word); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (r *rig) close(t testing.TB, x *Array) {
+	require.NoError(t, x.Close())
+	r.domain.Close()
+	require.NoError(t, r.arena.Close())
 }
 
 func BenchmarkLoad(b *testing.B) {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -107,15 +106,8 @@ func (b *Builder) smallest() (place int) {
 	return place
 }
 
-func (b *Builder) freePlace() uint64 {
-	for i, s := range b.places {
-		if !s.used() {
-			return uint64(i)
-		}
-	}
-	invariants.Fail("no free place among %d generations", placeCount)
-	return 0
-}
+// freePlace is a place of no generation; most places are free.
+func (b *Builder) freePlace() uint64 { return uint64(bits.TrailingZeros16(^b.kept)) }
 
 // Change gives the ordinal the word w, which is 0 or a log address, and returns
 // the word that the previous image has there. Ordinals ascend strictly.
@@ -251,7 +243,7 @@ func (b *Builder) addPatch(e *pageEntry, page uint64, n int, base, content *[pag
 		return errTooLarge
 	}
 	e.patch, e.patchPlace, e.patched = uint32(unit), int(b.own), n
-	b.patches = appendPatch(b.patches, b.hash, b.gen, page, base, content)
+	b.patches = appendPatch(b.patches, b.hash, b.gen, page, n, base, content)
 	return nil
 }
 

@@ -159,21 +159,108 @@ func TestWrongCountsAreDamage(t *testing.T) {
 		require.NotZero(t, damaged)
 		require.NoError(t, x.Close())
 
-		// A builder refuses them or counts anew.
-		f, err := s.fs.Create(s.path(3))
-		require.NoError(t, err)
-		b := NewBuilder(im, f, 3, testTable, testID)
-		g, err := b.Finish(s.highWater())
-		require.NoError(t, f.Close())
-		if err == nil {
-			next := s.open(t, g)
-			require.NoError(t, s.arraySurvives(t, r, next))
-			require.NoError(t, next.Close())
-		} else {
-			require.ErrorIs(t, err, fault.ErrCorrupt)
+		for _, touch := range []bool{false, true} {
+			err := s.buildFromWrongCounts(t, r, im, touch)
+			require.Equal(t, offset == 56+32, err != nil, "a generation that has no pages has one")
 		}
-		require.NoError(t, s.fs.Remove(s.path(3)))
 		require.NoError(t, im.Close())
 		undo()
 	}
+}
+
+// buildFromWrongCounts builds from an image with a wrong generation table: the
+// builder refuses that or counts anew. It changes a row for the value it has.
+func (s *series) buildFromWrongCounts(t *testing.T, r *rig, im *Image, touch bool) error {
+	f, err := s.fs.Create(s.path(3))
+	require.NoError(t, err)
+	b := NewBuilder(im, f, 3, testTable, testID)
+	if touch {
+		_, err = b.Change(2, s.model[2])
+	}
+	g, finishErr := b.Finish(s.highWater())
+	require.NoError(t, f.Close())
+	if finishErr == nil {
+		require.NoError(t, err)
+		next := s.open(t, g)
+		require.NoError(t, s.arraySurvives(t, r, next))
+		require.NoError(t, next.Close())
+	} else {
+		require.ErrorIs(t, finishErr, fault.ErrCorrupt)
+	}
+	require.NoError(t, s.fs.Remove(s.path(3)))
+	return finishErr
+}
+
+func TestHostileFooters(t *testing.T) {
+	const own = 56 + placeBytes // the second place of the table is the file's own
+	tests := map[string]struct {
+		offset int
+		value  uint64
+		reason string
+	}{
+		"size":              {8, 9105, "another file size"},
+		"high water":        {16, 1<<48 + 1, "high-water mark"},
+		"first PIA":         {24, 1<<32 - 1, "beyond the last ordinal"},
+		"chunks":            {32, 1 << 40, "beyond the last ordinal"},
+		"more chunks":       {32, 3, "does not fit"},
+		"directory":         {40, 4152, "does not fit"},
+		"wrapped directory": {40, 1<<64 - 8, "does not fit"},
+		"own place":         {48, 16, "own generation"},
+		"other own place":   {48, 0, "own generation"},
+		"own generation":    {own, 7, "own generation"},
+		"own size":          {own + 8, 9105, "own generation"},
+		"own patches":       {own + 24, 8192, "overlap"},
+		"odd patches":       {56 + 24, 8193, "impossible sizes"},
+		"patches in header": {56 + 24, 0, "impossible sizes"},
+		"patches outside":   {56 + 24, 1 << 20, "impossible sizes"},
+		"huge file":         {56 + 8, 1 << 60, "impossible sizes"},
+		"pages":             {56 + 32, 1 << 40, "impossible counts"},
+		"patches":           {56 + 40, 1 << 40, "impossible counts"},
+		"unused size":       {56 + 8, 0, "not empty"},
+		"newer":             {56, 3, "newer than the file"},
+	}
+	s := goldenSeries(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			content := readFile(t, s.fs, s.path(2))
+			binary.LittleEndian.PutUint64(content[len(content)-footerBytes+tt.offset:], tt.value)
+			reseal(content, 2)
+			undo := overwrite(t, s.fs, s.path(2), 0, content)
+			defer undo()
+			_, err := OpenImage(s.fs, s.image.newest, s.path, testID)
+			require.ErrorIs(t, err, fault.ErrCorrupt)
+			require.ErrorContains(t, err, tt.reason)
+		})
+	}
+	var full footer
+	full.own = MaxGenerations
+	for i := range MaxGenerations + 1 {
+		full.places[i] = filePlace{generation: uint64(i), size: headerBytes + footerBytes, patches: headerBytes}
+	}
+	full.fileSize, full.directory = headerBytes+footerBytes, headerBytes
+	require.Equal(t, "too many generations", full.check(full.fileSize, MaxGenerations))
+}
+
+func TestHostilePatches(t *testing.T) {
+	hash := newHasher(testID, testTable)
+	var base, content [pageBytes]byte
+	for slot := range 3 {
+		putWord(content[:], slot*100, logWord(1))
+	}
+	good := appendPatch(nil, hash, 1, 2, 3, &base, &content)
+	apply := func(change func(b []byte)) string {
+		b := append([]byte(nil), good...)
+		change(b)
+		binary.LittleEndian.PutUint32(b, hash.patch(1, 2, b[4:]))
+		page := base
+		return applyPatch(b, hash, 1, 2, 3, page[:])
+	}
+	numbers := patchHeader + 3*wordBytes
+	require.Empty(t, apply(func([]byte) {}))
+	require.NotEmpty(t, apply(func(b []byte) { b[4] = 2 }))
+	require.NotEmpty(t, apply(func(b []byte) { b[numbers+2] = 0 }), "a slot twice")
+	require.NotEmpty(t, apply(func(b []byte) { b[numbers+2] = 250 }), "not ascending")
+	require.NotEmpty(t, apply(func(b []byte) { b[numbers+5] = 2 }), "slot 712")
+	require.NotEmpty(t, applyPatch(good, hash, 2, 2, 3, content[:]), "another generation")
+	require.NotEmpty(t, applyPatch(good, hash, 1, 3, 3, content[:]), "another page")
 }

@@ -8,24 +8,21 @@ const patchHeader = 8
 
 func patchSize(slots int) int { return patchHeader + slots*wordBytes + (2*slots+7)&^7 }
 
-// appendPatch appends the patch that turns base into content.
-func appendPatch(dst []byte, h hasher, generation, page uint64, base, content *[pageBytes]byte) []byte {
+// appendPatch appends the patch that turns base into content, which differ in n
+// slots.
+func appendPatch(dst []byte, h hasher, generation, page uint64, n int, base, content *[pageBytes]byte) []byte {
 	start := len(dst)
-	dst = append(dst, make([]byte, patchHeader)...)
-	var numbers [PageSlots]uint16
-	n := 0
+	dst = append(dst, make([]byte, patchSize(n))...)
+	b := dst[start:]
+	words, numbers := b[patchHeader:], b[patchHeader+n*wordBytes:]
+	i := 0
 	for slot := range PageSlots {
 		if w := word(content[:], slot); w != word(base[:], slot) {
-			dst = binary.LittleEndian.AppendUint64(dst, uint64(w))
-			numbers[n] = uint16(slot)
-			n++
+			putWord(words, i, w)
+			binary.LittleEndian.PutUint16(numbers[2*i:], uint16(slot))
+			i++
 		}
 	}
-	for _, slot := range numbers[:n] {
-		dst = binary.LittleEndian.AppendUint16(dst, slot)
-	}
-	dst = append(dst, make([]byte, patchSize(n)-(len(dst)-start))...)
-	b := dst[start:]
 	binary.LittleEndian.PutUint16(b[4:], uint16(n))
 	binary.LittleEndian.PutUint32(b, h.patch(generation, page, b[4:]))
 	return dst
