@@ -16,10 +16,12 @@ import (
 	"github.com/rekindledb/rekindle/txn"
 )
 
-// change is the new word of a slot.
+// change is the new word of a slot; of two changes of a row the later one, by
+// order, counts.
 type change struct {
-	row  rowid.ID
-	word indirection.Word
+	row   rowid.ID
+	word  indirection.Word
+	order int
 }
 
 // writeArrays brings the array files up to date.
@@ -55,14 +57,16 @@ func (d *draft) collect(ctx context.Context) ([]change, error) {
 	o.UntilRound = d.Round
 	var changes []change
 	add := func(a logstream.Address, r logstream.Record) error {
-		changes = append(changes, change{r.Row, slotAfter(a, r.Kind)})
+		changes = append(changes, change{r.Row, slotAfter(a, r.Kind), len(changes)})
 		return nil
 	}
 	_, err := logstream.Scan(ctx, o, func(g *logstream.Group) error { return g.Records(add) })
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.row, b.row) })
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.order, b.order))
+	})
 	return lastOfEach(changes), nil
 }
 
@@ -207,7 +211,7 @@ func (d *draft) visit(ctx context.Context, t *txn.Table, f func(uint64, indirect
 		err := t.Rows.Scan(next, func(ordinal uint64, word indirection.Word) bool {
 			next = ordinal + 1
 			if address := d.Manager.AddressAt(word, d.CTS); address != 0 {
-				batch = append(batch, change{rowid.Make(t.ID, ordinal), indirection.FromAddress(address)})
+				batch = append(batch, change{row: rowid.Make(t.ID, ordinal), word: indirection.FromAddress(address)})
 			}
 			return len(batch) < visitBatch
 		})
