@@ -1,0 +1,59 @@
+package mapfile
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// checkStep is how many bytes are read at once.
+const checkStep = 1 << 20
+
+// Check reads a file from its medium, where the system can do that, and
+// compares it with the size and the xxhash64 that its writer counted. It serves
+// to read a file back before a manifest names it. The error for a difference is
+// fault.ErrCorrupt.
+func Check(ctx context.Context, fs vfs.FS, name string, size int64, sum uint64) (err error) {
+	f, err := fs.OpenRead(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.DropCache(); err != nil {
+		return err
+	}
+	gotSize, gotSum, err := sumFile(ctx, f)
+	if err != nil {
+		return err
+	}
+	if gotSize != size || gotSum != sum {
+		return fault.Corrupt(name, 0, gotSize, "file has %d bytes with checksum %#x, should have %d with %#x", gotSize, gotSum, size, sum)
+	}
+	return nil
+}
+
+// sumFile reads a file to its end.
+func sumFile(ctx context.Context, f vfs.File) (size int64, sum uint64, err error) {
+	var d xxhash.Digest
+	d.Reset()
+	buf := make([]byte, checkStep)
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		n, err := f.ReadAt(buf, size)
+		d.Write(buf[:n]) // never fails
+		size += int64(n)
+		if errors.Is(err, io.EOF) {
+			return size, d.Sum64(), nil
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+}
