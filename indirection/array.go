@@ -15,7 +15,8 @@ import (
 // Array is the live indirection array of one table. All methods are safe for
 // concurrent use, except where they say otherwise.
 //
-// Callers of Load, CompareAndSwap and Set are pinned in the epoch domain. The
+// Callers of Load, CompareAndSwap, Set and SetBatch are pinned in the epoch
+// domain, or the only users of the array, as in replay. The
 // errors of all methods are fault.ErrCorrupt for a damaged image, naming file
 // and offset, and fault.ErrMemoryLimit; a method that returns an error has
 // changed nothing.

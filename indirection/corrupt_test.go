@@ -2,7 +2,6 @@ package indirection
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -312,6 +311,6 @@ func TestFaultInMappingIsAnError(t *testing.T) {
 	require.Panics(t, func() {
 		var err error
 		defer s.image.catchFault(false, &err)
-		panic(fmt.Sprint("another panic is not swallowed"))
+		panic("another panic is not swallowed")
 	})
 }

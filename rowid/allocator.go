@@ -30,6 +30,11 @@ type Allocator struct {
 
 // shard is padded so that shards share no cache line.
 type shard struct {
+	shardState
+	_ [lineBytes - unsafe.Sizeof(shardState{})%lineBytes]byte
+}
+
+type shardState struct {
 	// fresh is the next ordinal of the shard's range. A range ends at a
 	// multiple of rangeSize, so such a value means that it is used up. No
 	// value comes back, because ranges are disjoint: a CAS cannot mistake it.
@@ -38,10 +43,7 @@ type shard struct {
 
 	mu    sync.Mutex // guards freed and the change of range
 	freed *magazine
-	_     [lineBytes - 32]byte
 }
-
-const _ = -uint(unsafe.Sizeof(shard{}) % lineBytes) // whole lines
 
 // NewAllocator returns an allocator whose fresh ordinals start at next, or at 1
 // if next is 0.
