@@ -117,3 +117,39 @@ func TestRecoverWithoutClose(t *testing.T) {
 	require.NoError(t, again.Close(t.Context()))
 	require.NoError(t, db.Close(context.Background()))
 }
+
+func TestGetMany(t *testing.T) {
+	fs := vfs.NewMem()
+	db, items := openItems(t, fs, rekindle.Options{})
+	update(t, db, func(tx *rekindle.Tx) {
+		for i := range int64(300) {
+			require.NoError(t, items.Insert(tx, &item{ID: 2 * i, Name: string(rune(0x4e00 + i)), Group: int32(i)}))
+		}
+	})
+	check := func(db *rekindle.DB, items *rekindle.Table[item]) {
+		rows := make([]item, 500)
+		for i := range rows {
+			rows[i].ID = int64(i)
+		}
+		require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+			missing, err := items.GetMany(tx, rows)
+			require.NoError(t, err)
+			require.Len(t, missing, 250)
+			for i, m := range missing {
+				require.Equal(t, 2*i+1, m)
+				require.Equal(t, item{ID: int64(m)}, rows[m])
+			}
+			for i := 0; i < 500; i += 2 {
+				require.Equal(t, item{ID: int64(i), Name: string(rune(0x4e00 + i/2)), Group: int32(i / 2)}, rows[i])
+			}
+			missing, err = items.GetMany(tx, nil)
+			require.Empty(t, missing)
+			return err
+		}))
+	}
+	check(db, items)
+	require.NoError(t, db.Close(t.Context()))
+	db, items = openItems(t, fs, rekindle.Options{}) // all rows are in the log now
+	check(db, items)
+	require.NoError(t, db.Close(t.Context()))
+}

@@ -61,6 +61,31 @@ func OpenTable[T any](ctx context.Context, db *DB, name string) (*Table[T], erro
 // ErrNotFound if there is none; row is then unchanged.
 func (t *Table[T]) Get(tx *Tx, row *T) error { return t.get(tx, 0, row) }
 
+// GetMany reads the rows whose primary keys are in the key fields of rows, in
+// place and faster than one by one. It returns the positions of those that are
+// not there, which are left unchanged.
+func (t *Table[T]) GetMany(tx *Tx, rows []T) (missing []int, err error) {
+	keys := make([][]byte, len(rows))
+	var buf []byte
+	for i := range rows {
+		from := len(buf)
+		buf = t.mapping.AppendKey(buf, 0, unsafe.Pointer(&rows[i]))
+		keys[i] = buf[from:len(buf):len(buf)] // a grown buf leaves earlier keys where they are
+	}
+	next := 0
+	err = tx.inner.GetMany(t.t, 0, keys, func(i int, stored []byte) error {
+		for ; next < i; next++ {
+			missing = append(missing, next)
+		}
+		next++
+		return t.mapping.DecodeRow(stored, unsafe.Pointer(&rows[i]))
+	})
+	for ; err == nil && next < len(rows); next++ {
+		missing = append(missing, next)
+	}
+	return missing, err
+}
+
 // GetBy reads the row whose key in the named unique index is in row's fields
 // of that index. ErrNotFound if there is none; ErrInvalidQuery if there is no
 // such index or it is not unique.

@@ -54,6 +54,14 @@ type Index interface {
 	Close() error
 }
 
+// BatchLooker is implemented by indexes that can look up many keys faster
+// together than one by one.
+type BatchLooker interface {
+	// LookupBatch appends to dst, for each key, what Lookup would, and to ends
+	// the length that dst then has. Each key is looked up at a time of its own.
+	LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error)
+}
+
 // Stats describes an index at one moment; under concurrent change the figures
 // need not belong to exactly the same one.
 type Stats struct {

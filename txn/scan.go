@@ -117,7 +117,7 @@ func (it *Iterator) resolve(s *session, from int) {
 	if it.err = it.loadWords(from); it.err != nil {
 		return
 	}
-	it.touch(s)
+	s.touch(it.words)
 	for i, word := range it.words {
 		entry := from + i
 		start := len(it.rows)
@@ -144,17 +144,6 @@ func (it *Iterator) loadWords(from int) error {
 		it.words = append(it.words, word)
 	}
 	return nil
-}
-
-// touch asks for the first line of every version before any is needed.
-func (it *Iterator) touch(s *session) {
-	var sum uint64
-	for _, word := range it.words {
-		if word != 0 && !word.IsLog() {
-			sum += versionAt(s.m.Arena, word.Ref()).begin.Load()
-		}
-	}
-	s.touched = sum
 }
 
 // appendRow appends the row of an entry to it.rows if s sees it under the

@@ -57,6 +57,7 @@ type session struct {
 	pending []byte // old keys of all records, built at commit
 	parts   []part // at commit: the write set cut into frames
 	cold    []byte // record read from the log
+	many    many
 	touched uint64 // keeps prefetching loads alive
 	unique  uniqueCheck
 }
