@@ -9,11 +9,13 @@ import (
 // manyKeys keys are looked up under one pin.
 const manyKeys = 64
 
-// many holds what GetMany needs for one pin's worth of keys.
+// many holds the candidates that are resolved under one pin.
 type many struct {
-	rows  []rowid.ID // candidates of all keys
-	ends  []int      // where those of each key end
-	words []indirection.Word
+	rows  []rowid.ID         // of somebody else
+	words []indirection.Word // what their slots hold
+
+	looked []rowid.ID // in GetMany: the candidates of all keys
+	ends   []int      // and where those of each key end
 }
 
 // GetMany looks up many keys of a unique index together, so that their cache
@@ -41,25 +43,25 @@ func (s *session) getMany(t *Table, number int, keys [][]byte, f func(i int, row
 	if err := m.lookup(s, t.Indexes[number], keys); err != nil {
 		return err
 	}
-	if err := m.loadWords(t); err != nil {
+	if err := m.loadWords(t, m.looked); err != nil {
 		return err
 	}
 	s.touch(m.words)
+	c := 0
 	for i, key := range keys {
-		from := 0
-		if i > 0 {
-			from = m.ends[i-1]
-		}
-		for c := from; c < m.ends[i]; c++ {
-			row, found, err := s.candidate(t, number, key, m.rows[c].Ordinal(), m.words[c])
-			if found && err == nil {
-				err = f(i, row)
+		found := false
+		for ; c < m.ends[i]; c++ {
+			if found { // at most one candidate has the key
+				continue
 			}
+			row, err := m.candidate(s, t, number, key, c, neverMoved)
 			if err != nil {
 				return err
 			}
-			if found {
-				break
+			if found = row != nil; found {
+				if err := f(i, row); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -68,23 +70,25 @@ func (s *session) getMany(t *Table, number int, keys [][]byte, f func(i int, row
 
 // lookup finds the candidates of all keys.
 func (m *many) lookup(s *session, ix index.Index, keys [][]byte) (err error) {
-	m.rows, m.ends = m.rows[:0], m.ends[:0]
+	m.looked, m.ends = m.looked[:0], m.ends[:0]
 	if b, ok := ix.(index.BatchLooker); ok {
-		m.rows, m.ends, err = b.LookupBatch(s.h, keys, m.rows, m.ends)
+		m.looked, m.ends, err = b.LookupBatch(s.h, keys, m.looked, m.ends)
 		return err
 	}
 	for _, key := range keys {
-		if m.rows, err = ix.Lookup(s.h, key, m.rows); err != nil {
+		if m.looked, err = ix.Lookup(s.h, key, m.looked); err != nil {
 			return err
 		}
-		m.ends = append(m.ends, len(m.rows))
+		m.ends = append(m.ends, len(m.looked))
 	}
 	return nil
 }
 
-func (m *many) loadWords(t *Table) error {
-	m.words = m.words[:0]
-	for _, row := range m.rows {
+// loadWords loads the slots of the given rows, one after the other so that the
+// cache misses overlap.
+func (m *many) loadWords(t *Table, rows []rowid.ID) error {
+	m.rows, m.words = rows, m.words[:0]
+	for _, row := range rows {
 		word, err := t.Rows.Load(row.Ordinal())
 		if err != nil {
 			return err
@@ -105,17 +109,37 @@ func (s *session) touch(words []indirection.Word) {
 	s.touched = sum
 }
 
-// candidate returns the payload that s sees in a slot, if it has the key. Word
-// is what the slot held; a row in the log is fetched, which loads it anew.
-func (s *session) candidate(t *Table, number int, key []byte, ordinal uint64, word indirection.Word) (row []byte, found bool, err error) {
-	switch seen := s.visible(word); {
+// neverMoved is a statement that no statement comes after.
+const neverMoved = ^uint64(0)
+
+// candidate returns the payload that s sees in the i-th of the loaded slots if
+// it has the key, else nil, also if this transaction gave the row its key after
+// the given statement. It is valid until the next call.
+func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, opened uint64) ([]byte, error) {
+	var row []byte
+	switch seen := s.visible(m.words[i]); {
 	case seen == 0:
-		return nil, false, nil
+		return nil, nil
 	case seen.IsLog():
-		s.row, found, err = s.fetch(t, ordinal, s.row[:0])
+		var found bool
+		var err error
+		s.row, found, err = s.fetch(t, m.rows[i].Ordinal(), s.row[:0])
+		if err == nil {
+			err = m.loadWords(t, m.rows) // the pin under which they were loaded has ended
+		}
+		if err != nil || !found {
+			return nil, err
+		}
 		row = s.row
 	default:
-		row, found = versionAt(s.m.Arena, seen.Ref()).payload(), true
+		v := versionAt(s.m.Arena, seen.Ref())
+		if s.movedSince(v, number, opened) {
+			return nil, nil
+		}
+		row = v.payload()
 	}
-	return row, found && err == nil && t.Layout.KeyMatches(number, row, key), err
+	if !t.Layout.KeyMatches(number, row, key) {
+		return nil, nil
+	}
+	return row, nil
 }

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"github.com/rekindledb/rekindle/index"
-	"github.com/rekindledb/rekindle/indirection"
 )
 
 // Iterator delivers the rows of a range of an index in order. It sees the
@@ -22,7 +21,6 @@ type Iterator struct {
 	opened uint64 // statements of the transaction when the iterator was opened
 	filled uint64 // the same when rows was filled
 
-	words []indirection.Word
 	rows  []byte
 	found []span
 	at    int
@@ -114,72 +112,21 @@ func (it *Iterator) resolve(s *session, from int) {
 	it.filled = s.statement
 	s.h.Pin()
 	defer s.h.Unpin()
-	if it.err = it.loadWords(from); it.err != nil {
+	m := &s.many
+	if it.err = m.loadWords(it.t, it.batch.Rows()[from:]); it.err != nil {
 		return
 	}
-	s.touch(it.words)
-	for i, word := range it.words {
-		entry := from + i
-		start := len(it.rows)
-		found, err := it.appendRow(s, word, entry)
+	s.touch(m.words)
+	for i := range m.rows {
+		row, err := m.candidate(s, it.t, it.number, it.batch.Key(from+i), i, it.opened)
 		if err != nil {
 			it.err = err
 			return
 		}
-		if found {
-			it.found = append(it.found, span{start, len(it.rows), entry})
-		} else {
-			it.rows = it.rows[:start]
+		if row != nil {
+			start := len(it.rows)
+			it.rows = append(it.rows, row...)
+			it.found = append(it.found, span{start, len(it.rows), from + i})
 		}
 	}
-}
-
-func (it *Iterator) loadWords(from int) error {
-	it.words = it.words[:0]
-	for _, row := range it.batch.Rows()[from:] {
-		word, err := it.t.Rows.Load(row.Ordinal())
-		if err != nil {
-			return err
-		}
-		it.words = append(it.words, word)
-	}
-	return nil
-}
-
-// appendRow appends the row of an entry to it.rows if s sees it under the
-// entry's key. Word is what its slot held under the present pin; once a read
-// from the log has ended that pin, slots are loaded anew.
-func (it *Iterator) appendRow(s *session, word indirection.Word, entry int) (found bool, err error) {
-	start := len(it.rows)
-	if seen := s.visible(word); seen == 0 {
-		return false, nil
-	} else if !seen.IsLog() {
-		v := versionAt(s.m.Arena, seen.Ref())
-		if s.movedSince(v, it.number, it.opened) {
-			return false, nil
-		}
-		it.rows = append(it.rows, v.payload()...)
-	} else {
-		it.rows, found, err = s.fetch(it.t, it.batch.Row(entry).Ordinal(), it.rows)
-		if err != nil || !found {
-			return false, err
-		}
-		if err := it.loadWordsBehind(entry); err != nil {
-			return false, err
-		}
-	}
-	return it.t.Layout.KeyMatches(it.number, it.rows[start:], it.batch.Key(entry)), nil
-}
-
-// loadWordsBehind loads the slots of all later entries again.
-func (it *Iterator) loadWordsBehind(entry int) error {
-	first := it.batch.Len() - len(it.words)
-	for e := entry + 1; e < it.batch.Len(); e++ {
-		word, err := it.t.Rows.Load(it.batch.Row(e).Ordinal())
-		if err != nil {
-			return err
-		}
-		it.words[e-first] = word
-	}
-	return nil
 }
