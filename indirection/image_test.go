@@ -218,7 +218,7 @@ func (s *series) randomChanges(rng *rand.Rand, space uint64) map[uint64]Word {
 
 func TestImageModel(t *testing.T) {
 	rng := newRand(t)
-	for _, space := range []uint64{600, 70_000, 300_000} {
+	for _, space := range []uint64{600, 70_000, 200_000} {
 		s := newSeries(t, vfs.NewMem(), "/db")
 		for range 36 {
 			changes := s.randomChanges(rng, space)

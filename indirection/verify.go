@@ -134,7 +134,7 @@ func VerifyGeneration(ctx context.Context, fs vfs.FS, path string, g Generation)
 func sumFile(ctx context.Context, f vfs.File) (size int64, sum uint64, err error) {
 	var d xxhash.Digest
 	d.Reset()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, 256<<10)
 	for {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
