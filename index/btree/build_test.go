@@ -26,7 +26,7 @@ func TestBuild(t *testing.T) {
 		for _, keys := range keyMakers {
 			t.Run(kind.name+"/"+keys.name, func(t *testing.T) {
 				rnd := newRand(t)
-				for _, n := range []int{0, 1, 2, 130, 1500} {
+				for _, n := range []int{0, 1, 2, 130, effort(1500)} {
 					list := sortedEntries(rnd, n, keys.make)
 					r := buildRig(t, kind.store, list, 0.5+rnd.Float64()/2)
 					r.validate()
@@ -57,7 +57,7 @@ func buildRig(t testing.TB, store func(*arena.Arena) Store, list []entry, fill f
 func (r *rig) workOff(rnd *rand.Rand, list []entry, key func(*rand.Rand) []byte) {
 	r.t.Helper()
 	m := &model{list: slices.Clone(list)}
-	for range 200 {
+	for range effort(200) {
 		e := entry{string(key(rnd)), rowid.ID(rnd.IntN(50) + 1)}
 		require.NoError(r.t, r.insert([]byte(e.key), e.row))
 		m.insert(e)
@@ -91,8 +91,8 @@ func TestBuildOrder(t *testing.T) {
 func TestBuildAbandoned(t *testing.T) {
 	rnd := newRand(t)
 	for _, keys := range keyMakers {
-		list := sortedEntries(rnd, 1000, keys.make)
-		for n := 0; n < len(list); n += 1 + rnd.IntN(200) {
+		list := sortedEntries(rnd, effort(1000), keys.make)
+		for n := 0; n < len(list); n += 1 + rnd.IntN(300) {
 			a := arena.New(arena.Config{})
 			b, err := NewBuilder(Config{Arena: a}, DefaultFill)
 			require.NoError(t, err)

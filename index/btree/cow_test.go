@@ -215,11 +215,11 @@ func TestSnapshot(t *testing.T) {
 			r := reopen(t, emptyImages(t), 0)
 			m := new(model)
 			for range 4 {
-				r.change(m, rnd, keys.make, 500)
+				r.change(m, rnd, keys.make, effort(500))
 				capture, err := r.store.(*snapshots).capture(r.domain)
 				require.NoError(t, err)
 				want := shuffled(rnd, m.list)
-				r.change(m, rnd, keys.make, 500)
+				r.change(m, rnd, keys.make, effort(500))
 				r.validate()
 				requireOpens(t, rnd, capture(r.Root()), want, keys.make)
 			}

@@ -37,19 +37,35 @@ func (n node) eachChildWord(fn func(at uintptr)) {
 }
 
 // CheckImage reports whether a node read from a file is one that the tree can
-// use without leaving it: its id, and a layout within its bounds. It does not
-// look at keys, which the file's checksum vouches for.
+// work with: its id, a layout that stays within its bounds, and no hints. It
+// does not look at keys, for which the file's checksum vouches.
 func CheckImage(image []byte, id NodeID) bool {
 	if len(image) < NodeSize || uintptr(unsafe.Pointer(&image[0]))%8 != 0 {
 		return false
 	}
 	n := node{unsafe.Pointer(&image[0])}
 	m := n.meta()
-	if n.id() != id {
+	if n.id() != id || !n.soundLayout(m) {
 		return false
 	}
+	sound := true
+	n.eachChildWord(func(at uintptr) { sound = sound && n.word(at)>>hintShift == 0 })
+	return sound
+}
+
+func (n node) soundLayout(m meta) bool {
 	if m.level() == overflowLevel {
 		return m.bytes() <= overflowBytes
 	}
-	return m.sane() && int(m.end()) <= 8*m.heap() && m.heap() <= nodeWords
+	if !m.sane() || m.length() > 8 && !m.isSlotted() ||
+		m.heap() > nodeWords || int(m.end()) > 8*m.heap() || m.heap()+m.dead() > nodeWords {
+		return false
+	}
+	for i := 0; m.isSlotted() && i < m.count(); i++ {
+		s := n.slot(m, i)
+		if m.prefix()+s.length() > MaxKey || s.words() > 0 && (s.at() < m.heap() || s.at()+s.words() > nodeWords) {
+			return false
+		}
+	}
+	return true
 }

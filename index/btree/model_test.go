@@ -125,7 +125,7 @@ func TestModel(t *testing.T) {
 	forAll(t, func(t *testing.T, r *rig, rnd *rand.Rand, key func(*rand.Rand) []byte) {
 		m := new(model)
 		for phase := range 6 {
-			for range 400 {
+			for range effort(400) {
 				if rnd.IntN(10) < 8-5*(phase%2) {
 					k, row := key(rnd), rowid.ID(rnd.IntN(50)+1)
 					require.NoError(t, r.insert(k, row))

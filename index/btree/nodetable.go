@@ -1,6 +1,7 @@
 package btree
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -38,16 +39,20 @@ func NewNodeTable(a *arena.Arena) *NodeTable {
 	return t
 }
 
-// Entry returns the word of an id that NewID has handed out.
+// Entry returns the word of an id that NewID has handed out. For any other one,
+// as a damaged image may name it, the error is fault.ErrCorrupt.
 func (t *NodeTable) Entry(id NodeID) (*atomic.Uint64, error) {
 	pages := *t.pages.Load()
+	if int(id>>tablePageShift) >= len(pages) {
+		return nil, fmt.Errorf("btree: node table has no node %d: %w", id, fault.ErrCorrupt)
+	}
 	page := pages[id>>tablePageShift]
 	return (*atomic.Uint64)(unsafe.Add(page, id%tablePageWords*8)), nil
 }
 
 // Image is not called: no entry has ImageBit.
 func (t *NodeTable) Image(id NodeID, entry uint64) (unsafe.Pointer, error) {
-	return nil, fault.ErrCorrupt
+	return nil, fmt.Errorf("btree: node %d is an image in a table without images: %w", id, fault.ErrCorrupt)
 }
 
 // Epoch is always 0.

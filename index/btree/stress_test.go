@@ -16,10 +16,10 @@ import (
 	"github.com/rekindledb/rekindle/rowid"
 )
 
-// effort is the number of operations of a goroutine.
+// effort is a number of operations, less of them in the slow builds.
 func effort(n int) int {
 	if invariants.Enabled {
-		return n / 4
+		return n / 8
 	}
 	return n
 }

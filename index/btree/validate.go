@@ -80,7 +80,7 @@ func (v *validator) frame(g *guard, level int) error {
 	switch {
 	case !g.isImage() && g.word0()&(latched|obsolete) != 0:
 		return v.fail(g, "latched or obsolete: version %x", g.word0())
-	case !m.sane() || m.heap() > nodeWords || int(m.end()) > 8*m.heap():
+	case m.level() == overflowLevel || !g.soundLayout(m):
 		return v.fail(g, "meta word %x describes no layout", uint64(m))
 	case m.level() != level:
 		return v.fail(g, "found at level %d", level)
@@ -141,9 +141,6 @@ func (v *validator) layout(g *guard, it *items) error {
 		s := g.slot(m, i)
 		if s.length() != rest || s.isLong() != (len(key) > inlineKey) || s.hasRow() != e.hasRow(m.level()) {
 			return v.fail(g, "slot %x of entry %d", uint32(s), i)
-		}
-		if s.words() > 0 && s.at() < m.heap() || s.at()+s.words() > nodeWords {
-			return v.fail(g, "heap words of entry %d", i)
 		}
 		words += s.words()
 	}
