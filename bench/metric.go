@@ -14,10 +14,10 @@ type Metric struct {
 }
 
 // WriteJSON writes one object a line.
-func WriteJSON(w io.Writer, metrics []Metric) error {
+func WriteJSON[T Metric | Measurement](w io.Writer, lines []T) error {
 	enc := json.NewEncoder(w)
-	for _, m := range metrics {
-		if err := enc.Encode(m); err != nil {
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
 			return err
 		}
 	}
