@@ -80,7 +80,8 @@ func (c *Collector) Settle(ctx context.Context) {
 	c.m.Epochs.Reclaim()
 }
 
-// Backlog returns how many pieces of garbage are not worked off, due or not.
+// Backlog returns about how many pieces of garbage are not worked off, due or
+// not. While a step moves them from one list to the next some are not counted.
 func (c *Collector) Backlog() int { return int(c.backlog.Load()) + c.m.Garbage.Len() }
 
 // Assist works off some garbage on the caller's goroutine if the collector has
@@ -277,7 +278,9 @@ type Stats struct {
 	Failed   int64 // pieces given up, see the log
 }
 
-// Stats returns the collector's figures.
+// Stats returns the collector's figures, between two steps.
 func (c *Collector) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return Stats{c.Backlog(), c.removed.Load(), c.kept.Load(), c.recycled.Load(), c.failed.Load()}
 }

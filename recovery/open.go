@@ -297,21 +297,62 @@ func scanOptions(files vfs.FS, dir string, h *Header, c *Checkpoint) logstream.S
 	return o
 }
 
+// replayBatch changes of a table are applied together, in the order of slots.
+const replayBatch = 1 << 15
+
 // replay applies the tail to the arrays.
 func (s *State) replay(ctx context.Context) error {
 	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
 	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
+	pending := map[rowid.Table][]indirection.Change{}
+	add := func(a logstream.Address, r logstream.Record) error { return s.replayRecord(pending, a, r) }
 	tail, err := logstream.Scan(ctx, o, func(g *logstream.Group) error {
 		s.Report.GroupsReplayed++
-		return g.Records(s.apply)
+		return g.Records(add)
 	})
 	if err != nil {
 		return err
+	}
+	for table, changes := range pending {
+		if err := s.array(table).SetBatch(0, changes); err != nil {
+			return err
+		}
 	}
 	s.Tail = tail
 	s.Report.BytesDropped, s.Report.DropReason = tail.Dropped, tail.Reason
 	s.Report.TailBytes = s.tailBytes()
 	return nil
+}
+
+// replayRecord changes the slot of a record's row: to the record, or to
+// nothing. Records come in commit order, and of two changes in a batch the
+// later one wins.
+func (s *State) replayRecord(pending map[rowid.Table][]indirection.Change, address logstream.Address, r logstream.Record) error {
+	s.Report.RecordsReplayed++
+	if s.Strategy.Persistent() && (r.Kind != logstream.Image || len(r.Keys) > 0) {
+		s.tail = append(s.tail, address)
+	}
+	table := r.Row.Table()
+	changes := append(pending[table], indirection.Change{Ordinal: r.Row.Ordinal(), Word: slotAfter(address, r.Kind)})
+	if len(changes) == replayBatch {
+		if err := s.array(table).SetBatch(0, changes); err != nil {
+			return err
+		}
+		changes = changes[:0]
+	}
+	pending[table] = changes
+	return nil
+}
+
+// array returns the array of a table, which is new if the checkpoint did not
+// know the table.
+func (s *State) array(table rowid.Table) *indirection.Array {
+	array, ok := s.Arrays[table]
+	if !ok {
+		array = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, nil)
+		s.Arrays[table] = array
+	}
+	return array
 }
 
 // tailBytes is the length of the log between the checkpoint and its end.
@@ -324,21 +365,6 @@ func (s *State) tailBytes() int64 {
 		}
 	}
 	return bytes
-}
-
-// apply sets the slot of a record's row: to the record, or to nothing.
-func (s *State) apply(address logstream.Address, r logstream.Record) error {
-	s.Report.RecordsReplayed++
-	table := r.Row.Table()
-	array, ok := s.Arrays[table]
-	if !ok {
-		array = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, nil)
-		s.Arrays[table] = array
-	}
-	if s.Strategy.Persistent() && (r.Kind != logstream.Image || len(r.Keys) > 0) {
-		s.tail = append(s.tail, address)
-	}
-	return array.Set(0, r.Row.Ordinal(), slotAfter(address, r.Kind))
 }
 
 // slotAfter is what a record leaves in its row's slot. Replay and fold agree
