@@ -21,7 +21,8 @@ func CheckSystem(t *testing.T, s System) {
 		require.NoError(t, err)
 		checkStore(t, store, rows)
 		if m, ok := store.(Measured); ok {
-			require.NotEmpty(t, m.Measures())
+			require.NotEmpty(t, m.Memory())
+			require.NotEmpty(t, m.Recovery())
 		}
 		require.NoError(t, store.Close())
 	}

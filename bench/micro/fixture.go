@@ -15,6 +15,7 @@ type fixture struct {
 	loaded  bool
 	store   Store
 	durable bool // of the open store
+	callers uint64
 }
 
 func (f *fixture) path() string { return filepath.Join(f.dir, f.system.Name) }

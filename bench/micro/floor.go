@@ -52,7 +52,7 @@ func (w *floor) append() error {
 func (f *fixture) benchmarkFloor(b *testing.B) {
 	store := f.open(b, true)
 	b.StopTimer()
-	c, err := newCaller(store, 0)
+	c, err := f.newCaller(store)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -90,3 +90,18 @@ func TestUpdatesSpreadOverTheRows(t *testing.T) {
 	}
 	require.Len(t, seen, 10)
 }
+
+func TestCallersDiffer(t *testing.T) {
+	store, err := systems()[0].Open(t.TempDir(), true)
+	require.NoError(t, err)
+	f := &fixture{rows: 10}
+	seen := map[uint64]bool{}
+	for range 10 {
+		c, err := f.newCaller(store)
+		require.NoError(t, err)
+		seen[c.Uint64()] = true
+		require.NoError(t, c.Close())
+	}
+	require.Len(t, seen, 10)
+	require.NoError(t, store.Close())
+}

@@ -21,14 +21,17 @@ type caller struct {
 // operation is one call.
 type operation func(c *caller) error
 
-func newCaller(s Store, seed uint64) (*caller, error) {
+// newCaller gives every caller its own random numbers, also those of repeated
+// runs: a store may notice that an update writes what is there already.
+func (f *fixture) newCaller(s Store) (*caller, error) {
 	session, err := s.Session()
 	if err != nil {
 		return nil, err
 	}
+	f.callers++
 	return &caller{
 		Session: session,
-		Rand:    rand.New(rand.NewPCG(seed, callerStream)),
+		Rand:    rand.New(rand.NewPCG(f.callers, callerStream)),
 		value:   make([]byte, 0, ValueSize),
 		keys:    make([]uint64, many),
 	}, nil
@@ -45,7 +48,7 @@ func (f *fixture) parallel(b *testing.B, store Store, goroutines int, unit strin
 	callers := make([]*caller, goroutines)
 	for i := range callers {
 		var err error
-		if callers[i], err = newCaller(store, uint64(i)); err != nil {
+		if callers[i], err = f.newCaller(store); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -147,7 +150,11 @@ func (f *fixture) benchmarkCollect(b *testing.B) {
 	b.ReportMetric(float64(pause.Nanoseconds())/1e3, "pause-µs")
 	b.ReportMetric(float64(longestPause(&after, before.NumGC).Nanoseconds())/1e3, "longest-pause-µs")
 	b.ReportMetric(float64(after.HeapAlloc)/(1<<20), "heap-MiB")
-	reportMeasures(b, store)
+	if m, ok := store.(Measured); ok {
+		for unit, value := range m.Memory() {
+			b.ReportMetric(value, unit)
+		}
+	}
 }
 
 // longestPause looks at the collections since number from, as far as the
@@ -164,7 +171,7 @@ func longestPause(m *runtime.MemStats, from uint32) time.Duration {
 // readInBackground reads random rows until the function it returns is called.
 func (f *fixture) readInBackground(b *testing.B, store Store) (stop func()) {
 	b.Helper()
-	c, err := newCaller(store, 0)
+	c, err := f.newCaller(store)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -191,14 +198,6 @@ func (f *fixture) readUntil(quit <-chan struct{}, c *caller) error {
 		}
 		if err := f.read(c); err != nil {
 			return err
-		}
-	}
-}
-
-func reportMeasures(b *testing.B, store Store) {
-	if m, ok := store.(Measured); ok {
-		for unit, value := range m.Measures() {
-			b.ReportMetric(value, unit)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type writer struct {
 	System string
 	Dir    string
 	Rows   int
+	Seed   uint64 // of its first caller
 }
 
 // Main is TestMain for the package that calls Run: in the other process of the
@@ -68,19 +69,19 @@ func (w *writer) run(system System, out io.Writer) error {
 	}
 	var acknowledged atomic.Uint64
 	errs := make(chan error, writers+1)
-	for i := range writers {
-		go func() { errs <- w.update(store, uint64(i), &acknowledged) }()
+	f := &fixture{rows: w.Rows, callers: w.Seed}
+	for range writers {
+		c, err := f.newCaller(store)
+		if err != nil {
+			return err
+		}
+		go func() { errs <- updateForever(f, c, &acknowledged) }()
 	}
 	go func() { errs <- report(out, &acknowledged) }()
 	return <-errs
 }
 
-func (w *writer) update(store Store, seed uint64, acknowledged *atomic.Uint64) error {
-	c, err := newCaller(store, seed)
-	if err != nil {
-		return err
-	}
-	f := &fixture{rows: w.Rows}
+func updateForever(f *fixture, c *caller, acknowledged *atomic.Uint64) error {
 	for {
 		if err := f.update(c); err != nil {
 			return err
@@ -118,7 +119,7 @@ func (f *fixture) benchmarkRecovery(b *testing.B) {
 		store, times := f.recover(b)
 		open, first, warm = open+times.open, first+times.first, warm+times.warm
 		if m, ok := store.(Measured); ok {
-			for unit, value := range m.Measures() {
+			for unit, value := range m.Recovery() {
 				measures[unit] += value
 			}
 		}
@@ -140,7 +141,8 @@ func (f *fixture) benchmarkRecovery(b *testing.B) {
 // killWriter returns how many updates were acknowledged, as the writer last
 // said.
 func (f *fixture) killWriter() (uint64, error) {
-	config, err := json.Marshal(writer{System: f.system.Name, Dir: f.path(), Rows: f.rows})
+	config, err := json.Marshal(writer{System: f.system.Name, Dir: f.path(), Rows: f.rows, Seed: f.callers})
+	f.callers += writers
 	if err != nil {
 		return 0, err
 	}
@@ -193,7 +195,7 @@ func (f *fixture) recover(b *testing.B) (Store, recoveryTimes) {
 	start := time.Now()
 	store := f.mustOpen(b, true)
 	times.open = time.Since(start)
-	c, err := newCaller(store, writers)
+	c, err := f.newCaller(store)
 	if err != nil {
 		b.Fatal(err)
 	}

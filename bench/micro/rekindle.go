@@ -83,10 +83,14 @@ const (
 	recoveryPerRecord = 250 * time.Nanosecond
 )
 
-// Measures are the phases of the last recovery, its index part apart, and the
-// memory that the Go collector does not see.
-func (s *rekindleStore) Measures() map[string]float64 {
-	report, stats := s.db.RecoveryReport(), s.db.Stats()
+// Memory is what the Go collector does not see.
+func (s *rekindleStore) Memory() map[string]float64 {
+	return map[string]float64{"arena-MiB": float64(s.db.Stats().ArenaReserved) / (1 << 20)}
+}
+
+// Recovery has the phases and beside them, as a sum, those of the indexes.
+func (s *rekindleStore) Recovery() map[string]float64 {
+	report := s.db.RecoveryReport()
 	ofIndexes := bench.IndexPart(report)
 	m := map[string]float64{}
 	for _, phase := range report.Phases {
@@ -96,7 +100,6 @@ func (s *rekindleStore) Measures() map[string]float64 {
 	m["without-index-ms"] = milliseconds(report.Total - ofIndexes)
 	m["budget-ms"] = milliseconds(recoveryBase + time.Duration(report.RecordsReplayed)*recoveryPerRecord)
 	m["tail-records"] = float64(report.RecordsReplayed)
-	m["arena-MiB"] = float64(stats.ArenaReserved) / (1 << 20)
 	return m
 }
 

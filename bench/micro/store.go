@@ -44,9 +44,10 @@ type Session interface {
 }
 
 // Measured is a Store with figures of its own, each reported as a metric with
-// its key as the unit. Of phases of recovery, those of the last Open.
+// its key as the unit.
 type Measured interface {
-	Measures() map[string]float64
+	Memory() map[string]float64   // beside the Go heap
+	Recovery() map[string]float64 // parts of the Open that made the store
 }
 
 // AppendValue appends the value of a key: ValueSize bytes that differ by key
