@@ -2,6 +2,7 @@ package btree
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 
 	"github.com/rekindledb/rekindle/index"
@@ -60,20 +61,18 @@ func (b *Builder) Add(key []byte, row rowid.ID) error {
 		return err
 	}
 	leaf := b.rungs[0]
-	if n := leaf.items.len(); n > 0 {
-		last := &leaf.items.list[n-1]
-		switch c := index.Compare(leaf.items.key(n-1), rowid.ID(last.row), key, row); {
-		case c == 0:
-			return nil
-		case c > 0:
+	shared, c := leaf.after(key, uint64(row))
+	if c >= 0 {
+		if c > 0 {
 			return index.ErrOrder
 		}
+		return nil
 	}
 	e := item{row: uint64(row), val: uint64(row)}
 	if err := b.keepLong(key, &e); err != nil {
 		return err
 	}
-	leaf.add(key, e)
+	leaf.add(key, &e, shared)
 	b.entries++
 	if leaf.shape.size > b.limit && leaf.items.len() > 1 {
 		return b.flushLeaf(leaf)
@@ -81,14 +80,33 @@ func (b *Builder) Add(key []byte, row rowid.ID) error {
 	return nil
 }
 
-// add appends an entry and keeps the shape up to date.
-func (r *rung) add(key []byte, e item) {
+// after compares the last entry with the next one and returns how many bytes
+// their keys share.
+func (r *rung) after(key []byte, row uint64) (shared, order int) {
 	n := r.items.len()
-	r.items.insert(n, key, e)
+	if n == 0 {
+		return 0, -1
+	}
+	last := r.items.key(n - 1)
+	shared = commonPrefix(last, key)
+	switch {
+	case shared < len(last) && shared < len(key):
+		return shared, cmp.Compare(last[shared], key[shared])
+	case len(last) != len(key):
+		return shared, cmp.Compare(len(last), len(key))
+	default:
+		return shared, cmp.Compare(r.items.list[n-1].row, row)
+	}
+}
+
+// add appends an entry whose key shares so many bytes with the last one's, and
+// keeps the shape up to date.
+func (r *rung) add(key []byte, e *item, shared int) {
+	n := r.items.len()
+	r.items.add(key, e)
 	s := &r.shape
 	rest := len(key) - s.prefix
-	if n < 2 || commonPrefix(r.items.key(0), key) < s.prefix ||
-		s.length != slotted && (rest != s.length || e.hasRow(r.level) || e.long != 0) {
+	if n < 2 || shared < s.prefix || s.length != slotted && (rest != s.length || e.hasRow(r.level) || e.long != 0) {
 		*s = r.items.measure(r.level, 0, n+1)
 		return
 	}
@@ -126,7 +144,7 @@ func (b *Builder) flushLeaf(r *rung) error {
 	last, lastKey := r.items.list[n], bytes.Clone(r.items.key(n))
 	pushed := b.push(up, g.word, bytes.Clone(key), sep)
 	r.reset()
-	r.add(lastKey, last)
+	r.add(lastKey, &last, 0)
 	return pushed
 }
 
@@ -154,13 +172,14 @@ func (b *Builder) push(r *rung, child uint64, key []byte, sep item) error {
 	if r.started {
 		e := r.next.list[0]
 		e.val = child
-		r.add(r.next.key(0), e)
+		shared, _ := r.after(r.next.key(0), e.row)
+		r.add(r.next.key(0), &e, shared)
 	} else {
 		r.link, r.started = child, true
 	}
 	r.next.reset()
 	if key != nil {
-		r.next.insert(0, key, sep)
+		r.next.add(key, &sep)
 	}
 	if r.shape.size <= b.limit || r.items.len() < 2 {
 		return nil

@@ -81,7 +81,7 @@ func (t *Tree) plan(h *epoch.Handle, w *work, leaf *guard, key []byte, entry ite
 func (t *Tree) planRoot(h *epoch.Handle, w *work, lv *level) error {
 	key, entry, err := t.promote(h, w, lv, 0)
 	if err == nil {
-		lv.sep.insert(0, key, entry)
+		lv.sep.add(key, &entry)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (t *Tree) planLevel(lv *level, isRoot, rightmost bool) error {
 	if err := t.load(&lv.items, lv.g); err != nil {
 		return err
 	}
-	lv.items.insert(lv.i, lv.key, lv.entry)
+	lv.items.insert(lv.i, lv.key, &lv.entry)
 	n := lv.items.len()
 	if s := lv.items.measure(lv.m.level(), 0, n); s.fits() && (s.length != slotted || s.size+slack <= NodeSize) {
 		lv.kind = rewriting

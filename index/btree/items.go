@@ -2,7 +2,7 @@ package btree
 
 // item is a decoded entry.
 type item struct {
-	start, size int    // its whole key in items.keys
+	start, size int32  // its whole key in items.keys
 	row         uint64 // row of a leaf entry; of a separator, 0 = none
 	val         uint64 // what the node's value array holds: row or child word
 	long        uint64 // child word of the overflow chain; 0 = inline
@@ -27,13 +27,34 @@ func (it *items) key(i int) []byte {
 	return it.keys[e.start : e.start+e.size]
 }
 
-// insert puts an entry at place i.
-func (it *items) insert(i int, key []byte, e item) {
-	e.start, e.size = len(it.keys), len(key)
+// extend appends an entry for bytes of it.keys. Its other fields are set in
+// place by the caller: to copy an item that was just put together stalls on the
+// stores.
+func (it *items) extend(start, size int) *item {
+	n := len(it.list)
+	if n == cap(it.list) {
+		it.list = append(it.list, item{})[:n]
+	}
+	it.list = it.list[:n+1]
+	e := &it.list[n]
+	e.start, e.size = int32(start), int32(size)
+	return e
+}
+
+// add appends an entry.
+func (it *items) add(key []byte, e *item) {
+	start := len(it.keys)
 	it.keys = append(it.keys, key...)
-	it.list = append(it.list, item{})
+	d := it.extend(start, len(key))
+	d.row, d.val, d.long = e.row, e.val, e.long
+}
+
+// insert puts an entry at place i.
+func (it *items) insert(i int, key []byte, e *item) {
+	it.add(key, e)
+	last := it.list[it.len()-1]
 	copy(it.list[i+1:], it.list[i:])
-	it.list[i] = e
+	it.list[i] = last
 }
 
 func (it *items) remove(i int) { it.list = append(it.list[:i], it.list[i+1:]...) }
@@ -50,20 +71,20 @@ func (t *Tree) load(it *items, g *guard) error {
 
 // loadEntry appends entry i of a latched node.
 func (t *Tree) loadEntry(it *items, g *guard, i int) (err error) {
-	m := g.meta()
-	e := item{start: len(it.keys), val: g.index(m.vals(), i)}
+	m, start := g.meta(), len(it.keys)
 	if it.keys, err = t.appendKey(it.keys, g, m, i); err != nil {
 		return err
 	}
-	e.size = len(it.keys) - e.start
-	if m.level() == 0 {
-		e.row = e.val
+	e := it.extend(start, len(it.keys)-start)
+	e.val = g.index(m.vals(), i)
+	e.row, e.long = e.val, 0
+	if m.level() > 0 {
+		e.row = 0
 	}
 	if m.isSlotted() {
 		e.row = g.entryRow(m, i, g.slot(m, i))
 		e.long = g.longWord(m, i)
 	}
-	it.list = append(it.list, e)
 	return nil
 }
 
@@ -83,10 +104,10 @@ func (it *items) measure(level, from, to int) shape {
 		return s
 	}
 	s.prefix = it.prefix(from, to)
-	s.length = it.list[from].size - s.prefix
+	s.length = int(it.list[from].size) - s.prefix
 	for i := from; i < to; i++ {
 		e := &it.list[i]
-		rest := e.size - s.prefix
+		rest := int(e.size) - s.prefix
 		if rest > 8 || rest != s.length || e.hasRow(level) || e.long != 0 {
 			s.length = slotted
 		}
@@ -240,4 +261,4 @@ func (it *items) middle(level int) int {
 }
 
 // weight is about what the entry takes in a node, in words.
-func (e *item) weight(level int) int { return 2 + e.words(level, e.size) }
+func (e *item) weight(level int) int { return 2 + e.words(level, int(e.size)) }

@@ -171,7 +171,7 @@ func (t *Tree) share(h *epoch.Handle, w *work, it *items, pr pair) (outcome, uin
 	}
 	sep.val = pr.right.word
 	up.remove(pr.sep)
-	up.insert(pr.sep, key, sep)
+	up.insert(pr.sep, key, &sep)
 	if s := up.measure(pr.level+1, 0, up.len()); !s.fits() {
 		return settled, 0, nil
 	}

@@ -156,7 +156,7 @@ func (v *validator) prefix(g *guard, it *items) error {
 		return nil
 	}
 	want := new(items)
-	want.insert(0, it.key(0)[:m.prefix()], item{})
+	want.add(it.key(0)[:m.prefix()], &item{})
 	if have := appendPrefix(nil, g.node, m.prefix()); !bytes.Equal(have, want.key(0)) {
 		return v.fail(g, "prefix %x of key %x", have, it.key(0))
 	}
