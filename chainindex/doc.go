@@ -1,0 +1,2 @@
+// Package chainindex is the index strategy ChainIndex.
+package chainindex

@@ -1,0 +1,85 @@
+package chainindex
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/index/btree"
+)
+
+// Index is a chain of trees. It is safe for concurrent use.
+type Index struct {
+	spec     index.Spec
+	chain    atomic.Pointer[chain]
+	follower atomic.Pointer[follower]
+	latches  latches
+	works    workList
+
+	mu        sync.Mutex // serialises changes of the chain
+	unsettled bool       // somebody may be writing into a frozen layer still
+	capturing bool
+	snapshot  *Snapshot // to be told of heads that are frozen
+
+	stop       context.CancelFunc // ends the verifier
+	background sync.WaitGroup
+}
+
+var (
+	_ index.Index        = (*Index)(nil)
+	_ index.Checkpointer = (*Index)(nil)
+)
+
+// New returns an empty index. The error is fault.ErrMemoryLimit.
+func New(spec index.Spec) (*Index, error) { return newIndex(spec, nil) }
+
+// newIndex returns an index with the given files, newest first, which it takes
+// over.
+func newIndex(spec index.Spec, files []*layer) (*Index, error) {
+	x := &Index{spec: spec}
+	head, err := x.newHead()
+	if err != nil {
+		return nil, err
+	}
+	x.chain.Store(&chain{append([]*layer{head}, files...), 1})
+	return x, nil
+}
+
+// Stats counts an entry once for each layer that has it, and takes a tombstone
+// for one that removes one entry.
+func (x *Index) Stats() index.Stats {
+	var s index.Stats
+	for _, l := range x.chain.Load().layers {
+		t := l.tree.Stats()
+		s.Entries += t.Entries - 2*l.tombs.Load()
+		if l.file == nil {
+			s.Bytes += t.Bytes
+		} else {
+			s.Bytes += l.file.checked.bytes()
+			s.Mapped += l.file.info.Size
+		}
+	}
+	s.Entries = max(0, s.Entries)
+	return s
+}
+
+// Layers returns how many trees a lookup looks into.
+func (x *Index) Layers() int { return len(x.chain.Load().layers) }
+
+// Close ends the verifier. Memory and mappings are released when no pin that
+// exists now is left.
+func (x *Index) Close() error {
+	if x.stop != nil {
+		x.stop()
+	}
+	x.background.Wait()
+	for _, l := range x.chain.Load().layers {
+		x.release(l)
+	}
+	return nil
+}
+
+// joinAbandon gives up a builder after an error.
+func joinAbandon(err error, b *btree.Builder) error { return errors.Join(err, b.Abandon()) }

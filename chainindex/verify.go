@@ -1,0 +1,127 @@
+package chainindex
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// The verifier reads at some 50 MB/s, beside the work of the index, and by
+// reads, so that the process does not come to hold all of the files.
+const (
+	verifyStep  = 1 << 20 // bytes read at once; a multiple of the size of nodes
+	verifyPause = 20 * time.Millisecond
+)
+
+// startVerifier checks all files of a chain that was opened.
+func (x *Index) startVerifier() {
+	ctx, cancel := context.WithCancel(context.Background())
+	x.stop = cancel
+	files := x.retainFiles()
+	x.background.Go(func() {
+		for _, l := range files {
+			err := x.verify(ctx, l.file, verifyPause)
+			if err != nil && ctx.Err() == nil && x.inUse(l) {
+				x.spec.Logger.Error("index file is damaged", "index", x.spec.Name, "error", err)
+			}
+			x.release(l)
+		}
+	})
+}
+
+// inUse says whether a layer is in the chain still. Files that are not may have
+// been deleted.
+func (x *Index) inUse(l *layer) bool { return slices.Contains(x.chain.Load().layers, l) }
+
+// Verify reads all files of the index and checks every byte of them. Damage is
+// a *fault.File.
+func (x *Index) Verify(ctx context.Context) error {
+	var errs []error
+	for _, l := range x.retainFiles() {
+		errs = append(errs, x.verify(ctx, l.file, 0))
+		x.release(l)
+	}
+	return errors.Join(errs...)
+}
+
+func (x *Index) retainFiles() []*layer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	files := x.chain.Load().files()
+	for _, l := range files {
+		l.retain()
+	}
+	return files
+}
+
+// verify reads a file from start to end, with pauses.
+func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) (err error) {
+	file, err := x.spec.FS.OpenRead(f.info.Name)
+	if err != nil {
+		return missing(f.info.Name, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	var sum xxhash.Digest
+	sum.Reset()
+	words := make([]uint64, verifyStep/8) // nodes are to be aligned
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), verifyStep)
+	for at := int64(0); at < f.info.Size; at += verifyStep {
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		part := buf[:min(verifyStep, f.info.Size-at)]
+		if err := readFull(file, part, at); err != nil {
+			return err
+		}
+		sum.Write(part) // never fails
+		if err := f.checkPart(part, at); err != nil {
+			f.damaged.Store(true)
+			return err
+		}
+	}
+	if sum.Sum64() != f.info.Sum {
+		f.damaged.Store(true)
+		return fault.Corrupt(f.info.Name, 0, f.info.Size, "checksum of the file is %#x, should be %#x", sum.Sum64(), f.info.Sum)
+	}
+	return nil
+}
+
+// checkPart checks the nodes in a part of the file.
+func (f *mappedFile) checkPart(part []byte, at int64) error {
+	for ; len(part) >= nodeSize; part, at = part[nodeSize:], at+nodeSize {
+		if at < headerSize || at >= f.info.Size-footerSize {
+			continue
+		}
+		id := btree.NodeID(at/nodeSize) + 1
+		if at == f.footer.offset(rootID) {
+			id = rootID
+		}
+		if err := f.checkNode(id, part[:nodeSize]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+var _ = [1]struct{}{}[verifyStep%nodeSize]
