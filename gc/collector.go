@@ -104,12 +104,20 @@ func (c *Collector) Step(limit int) int {
 
 func (c *Collector) step(limit int) int {
 	watermark := c.m.Watermark()
-	c.m.Garbage.Take(&c.waiting, &c.due)
+	c.take()
 	done := c.drain(&c.due, limit, watermark)
 	done += c.drain(&c.waiting, limit-done, watermark)
-	c.backlog.Store(int64(c.waiting.Len() + c.due.Len()))
+	c.count()
 	return done
 }
+
+// take moves what transactions have reported into the collector's lists.
+func (c *Collector) take() {
+	c.m.Garbage.Take(&c.waiting, &c.due)
+	c.count()
+}
+
+func (c *Collector) count() { c.backlog.Store(int64(c.waiting.Len() + c.due.Len())) }
 
 func (c *Collector) drain(list *txn.GarbageList, limit int, watermark uint64) int {
 	for done := range limit {
@@ -250,7 +258,7 @@ func (v *suspectVerdict) dead() bool {
 func (c *Collector) Suspects(f func(txn.Garbage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.m.Garbage.Take(&c.waiting, &c.due)
+	c.take()
 	for _, list := range []*txn.GarbageList{&c.due, &c.waiting} {
 		list.All(func(g txn.Garbage) {
 			if g.Kind == txn.GarbageSuspect {
@@ -265,7 +273,7 @@ func (c *Collector) Suspects(f func(txn.Garbage)) {
 func (c *Collector) Add(g txn.Garbage) {
 	c.mu.Lock()
 	c.due.Add(g)
-	c.backlog.Add(1)
+	c.count()
 	c.mu.Unlock()
 }
 
