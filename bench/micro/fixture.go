@@ -1,6 +1,7 @@
 package micro
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,8 +36,25 @@ func (f *fixture) open(b *testing.B, durable bool) Store {
 	}
 	if f.store == nil {
 		f.store, f.durable = f.mustOpen(b, durable), durable
+		f.warm(b)
 	}
 	return f.store
+}
+
+// warm reads every row, so that what follows does not measure how rows come
+// into memory after an open; benchmarkRecovery does that.
+func (f *fixture) warm(b *testing.B) {
+	b.Helper()
+	c, err := f.newCaller(f.store)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for key := 0; key < f.rows && err == nil; key++ {
+		err = c.Read(uint64(key))
+	}
+	if err := errors.Join(err, c.Close()); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func (f *fixture) mustOpen(b *testing.B, durable bool) Store {
