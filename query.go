@@ -107,6 +107,7 @@ func scan(tx *Tx, t *txn.Table, q Query, visit func(stored []byte) (bool, error)
 		return err
 	}
 	it := tx.inner.Scan(t, number, r)
+	defer it.Close()
 	for n := 0; (q.Limit == 0 || n < q.Limit) && it.Next(); n++ {
 		more, err := visit(it.Row())
 		if err != nil || !more {

@@ -61,6 +61,7 @@ func (tx *Tx) entriesOfRows(t *Table, sets []entrySet) (rows int64, err error) {
 
 func (tx *Tx) entriesOfIndex(t *Table, number int) (set entrySet, err error) {
 	it := tx.Scan(t, number, index.Range{})
+	defer it.Close()
 	for it.Next() {
 		entry := it.found[it.at].entry
 		set.add(it.batch.Key(entry), it.batch.Row(entry))

@@ -9,26 +9,57 @@ import (
 // rows that the transaction itself gave a new key in this index after the
 // iterator was opened: those could be met again and again. It holds no lock
 // and no pin between calls, so any statement of the transaction may run while
-// it is open. It belongs to the transaction's goroutine and needs no closing.
+// it is open. It belongs to the transaction's goroutine. Close gives its buffers
+// to the next one.
 type Iterator struct {
+	*scanBuffers
 	tx     *Tx
 	t      *Table
 	number int
 	r      index.Range
-	cursor index.Cursor
-	batch  index.Batch
 	more   bool
 	opened uint64 // statements of the transaction when the iterator was opened
 	filled uint64 // the same when rows was filled
-
-	rows  []byte
-	found []span
-	at    int
-	err   error
+	at     int
+	err    error
 }
 
-// span is the place of one row in Iterator.rows and of its entry in the batch.
+// scanBuffers are what an iterator works with. Sessions keep them for reuse.
+type scanBuffers struct {
+	cursor index.Cursor
+	batch  index.Batch
+	rows   []byte
+	found  []span
+}
+
+// span is the place of one row in scanBuffers.rows and of its entry in the
+// batch.
 type span struct{ from, to, entry int }
+
+// keptBuffers bounds the memory that a session keeps between scans.
+const (
+	keptBuffers  = 4
+	keptRowBytes = 1 << 20
+)
+
+func (s *session) takeBuffers() *scanBuffers {
+	n := len(s.spare)
+	if n == 0 {
+		return &scanBuffers{}
+	}
+	b := s.spare[n-1]
+	s.spare = s.spare[:n-1]
+	b.cursor.Reset()
+	b.batch.Reset()
+	b.rows, b.found = b.rows[:0], b.found[:0]
+	return b
+}
+
+func (s *session) giveBuffers(b *scanBuffers) {
+	if len(s.spare) < keptBuffers && cap(b.rows) <= keptRowBytes {
+		s.spare = append(s.spare, b)
+	}
+}
 
 // Scan opens an iterator. Errors come from Next through Err.
 func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
@@ -39,14 +70,28 @@ func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
 		return it
 	}
 	it.opened = s.statement
+	it.scanBuffers = s.takeBuffers()
 	s.leave()
 	return it
+}
+
+// Close ends the iteration; the last row is no longer valid. Next then returns
+// false. Closing again, or after the transaction has ended, does nothing.
+func (it *Iterator) Close() {
+	if it.scanBuffers == nil {
+		return
+	}
+	if s, err := it.tx.enter(); err == nil {
+		s.giveBuffers(it.scanBuffers)
+		s.leave()
+	}
+	it.scanBuffers, it.more = nil, false
 }
 
 // Next moves to the next row. False means the end or an error.
 func (it *Iterator) Next() bool {
 	it.at++
-	if it.err != nil || !it.current() {
+	if it.err != nil || it.scanBuffers == nil || !it.current() {
 		return false
 	}
 	for it.at >= len(it.found) {

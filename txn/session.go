@@ -58,6 +58,7 @@ type session struct {
 	parts   []part // at commit: the write set cut into frames
 	cold    []byte // record read from the log
 	many    many
+	spare   []*scanBuffers
 	touched uint64 // keeps prefetching loads alive
 	unique  uniqueCheck
 }
