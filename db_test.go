@@ -153,3 +153,32 @@ func TestGetMany(t *testing.T) {
 	check(db, items)
 	require.NoError(t, db.Close(t.Context()))
 }
+
+func TestVisit(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
+	note := "kept"
+	update(t, db, func(tx *rekindle.Tx) {
+		for i := range int64(200) {
+			require.NoError(t, items.Insert(tx, &item{ID: i, Name: string(rune(0x4e00 + i)), Note: &note}))
+		}
+	})
+	want := allItems(t, db, items)
+	var notes []*string
+	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		n := 0
+		return items.Visit(tx, rekindle.Query{}, func(row *item) error {
+			require.Equal(t, want[n], *row)
+			notes = append(notes, row.Note)
+			n++
+			return nil
+		})
+	}))
+	require.Len(t, notes, 200)
+	for _, n := range notes {
+		require.Equal(t, "kept", *n)
+	}
+	require.ErrorIs(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		return items.Visit(tx, rekindle.Query{}, func(*item) error { return errStop })
+	}), errStop)
+	require.NoError(t, db.Close(t.Context()))
+}

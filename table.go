@@ -171,6 +171,20 @@ func (t *Table[T]) Scan(tx *Tx, q Query) iter.Seq2[T, error] {
 	}
 }
 
+// Visit calls fn with each row that a query selects, without allocating: the
+// row is overwritten by the next one, and its strings and byte slices, but for
+// those behind pointers, are valid only during the call. Otherwise it is like
+// Scan; an error of fn ends it and is returned.
+func (t *Table[T]) Visit(tx *Tx, q Query, fn func(row *T) error) error {
+	var row T
+	return scan(tx, t.t, q, func(stored []byte) (bool, error) {
+		if err := t.mapping.DecodeShared(stored, unsafe.Pointer(&row)); err != nil {
+			return false, err
+		}
+		return true, fn(&row)
+	})
+}
+
 // All returns all rows in the order of the primary key.
 func (t *Table[T]) All(tx *Tx) iter.Seq2[T, error] { return t.Scan(tx, Query{}) }
 

@@ -115,7 +115,13 @@ func (m *Mapping) rowSize(src unsafe.Pointer) (int, error) {
 // zero. It is safe for any bytes: the error wraps fault.ErrCorrupt, or
 // fault.ErrSchema when a number does not fit an int of this platform, and the
 // struct is then partly set.
-func (m *Mapping) DecodeRow(row []byte, dst unsafe.Pointer) error {
+func (m *Mapping) DecodeRow(row []byte, dst unsafe.Pointer) error { return m.decode(row, dst, false) }
+
+// DecodeShared is DecodeRow without copies: strings and bytes that no pointer
+// leads to are parts of row and live as long as row is left alone.
+func (m *Mapping) DecodeShared(row []byte, dst unsafe.Pointer) error { return m.decode(row, dst, true) }
+
+func (m *Mapping) decode(row []byte, dst unsafe.Pointer, shared bool) error {
 	n, sh, err := m.layout.open(row)
 	if err != nil {
 		return err
@@ -145,6 +151,9 @@ func (m *Mapping) DecodeRow(row []byte, dst unsafe.Pointer) error {
 				continue
 			}
 			p = s.makeValid(p)
+		} else if shared && s.class == variable {
+			s.form.share(p, value)
+			continue
 		}
 		if !s.decode(p, value) {
 			return m.layout.table.invalid(m.layout.table.Columns[i].Name, "value does not fit an int of this platform")
@@ -216,6 +225,15 @@ func (s *step) decode(p unsafe.Pointer, b []byte) bool {
 		return s.form.setWord(p, load(b, s.width))
 	}
 	return true
+}
+
+// share makes the string or bytes at p a part of b.
+func (f form) share(p unsafe.Pointer, b []byte) {
+	if f == formString {
+		*(*string)(p) = unsafe.String(unsafe.SliceData(b), len(b))
+		return
+	}
+	*(*[]byte)(p) = b[:len(b):len(b)]
 }
 
 // locate returns where the value of the nullable field at p is, nil for NULL.
