@@ -32,12 +32,16 @@ type Measurement struct {
 // With returns the measurement with a name and a unit, and the median of values,
 // of which there is at least one. The receiver has the circumstances.
 func (m Measurement) With(name, unit string, values ...float64) Measurement {
+	m.Name, m.Unit, m.Value = name, unit, Median(values)
+	m.Runs, m.Min, m.Max = len(values), slices.Min(values), slices.Max(values)
+	return m
+}
+
+// Median returns the median of at least one value.
+func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	m.Name, m.Unit = name, unit
-	m.Value = (sorted[(n-1)/2] + sorted[n/2]) / 2
-	m.Runs, m.Min, m.Max = n, sorted[0], sorted[n-1]
-	return m
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // ReadMeasurements reads what WriteJSON wrote.
