@@ -14,6 +14,7 @@ import (
 	"github.com/rekindledb/rekindle/bench/dataset"
 	"github.com/rekindledb/rekindle/bench/latency"
 	"github.com/rekindledb/rekindle/bench/task"
+	"github.com/rekindledb/rekindle/bench/usage"
 )
 
 // Window is the resolution of the series.
@@ -28,8 +29,8 @@ type Sample struct {
 	FirstRead time.Duration
 	Reads10k  time.Duration
 	Windows   []Reads
-	AtReads   Usage // after the 10,000 reads
-	AtEnd     Usage
+	AtReads   usage.Usage // after the 10,000 reads
+	AtEnd     usage.Usage
 	Recovery  rekindle.RecoveryReport
 	Index     int64 // bytes of memory, after the 10,000 reads
 }
@@ -56,7 +57,7 @@ func measure(ctx context.Context, config []byte, r *task.Reporter) error {
 	if err := readProgram(); err != nil {
 		return err
 	}
-	before, err := readUsage(c.Dir)
+	before, err := usage.Read(c.Dir)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func measure(ctx context.Context, config []byte, r *task.Reporter) error {
 	if err := m.run(ctx); err != nil {
 		return err
 	}
-	m.sample.AtReads.since(before)
+	m.sample.AtReads.Since(before)
 	if err := r.Result(&m.sample); err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (m *measurer) run(ctx context.Context) error {
 		began = time.Now()
 	}
 	var err error
-	m.sample.AtEnd, err = readUsage(m.config.Dir)
+	m.sample.AtEnd, err = usage.Read(m.config.Dir)
 	return err
 }
 
@@ -162,7 +163,7 @@ func (m *measurer) note(at, took time.Duration) (err error) {
 	case firstReads:
 		m.sample.Reads10k = at
 		m.sample.Index = m.db.Stats().IndexBytes
-		m.sample.AtReads, err = readUsage(m.config.Dir)
+		m.sample.AtReads, err = usage.Read(m.config.Dir)
 	}
 	return err
 }

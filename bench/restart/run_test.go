@@ -14,6 +14,7 @@ import (
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/task"
+	"github.com/rekindledb/rekindle/bench/usage"
 )
 
 // asChild makes the test binary a child.
@@ -155,7 +156,7 @@ func sample(n time.Duration) Sample {
 	s := Sample{
 		Open: n * 100 * time.Millisecond, FirstRead: n * 101 * time.Millisecond, Reads10k: n * 110 * time.Millisecond,
 		Windows: []Reads{{}, {Count: 1, Median: time.Millisecond}, reads},
-		AtReads: Usage{Known: true, Peak: 1 << 20}, AtEnd: Usage{Known: true, Peak: 2 << 20},
+		AtReads: usage.Usage{Known: true, Peak: 1 << 20}, AtEnd: usage.Usage{Known: true, Peak: 2 << 20},
 		Recovery: rekindle.RecoveryReport{
 			RecordsReplayed: int64(n) * 10,
 			Phases:          []rekindle.Phase{{Name: "index/rows", Duration: n * 10 * time.Millisecond}, {Name: "index/rows", Duration: n * 20 * time.Millisecond}},

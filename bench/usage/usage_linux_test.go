@@ -1,4 +1,4 @@
-package restart
+package usage
 
 import (
 	"os"
@@ -37,35 +37,15 @@ func TestReadUsageSeesAMapping(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, f.Truncate(1<<20))
-	before, err := readUsage(link)
+	before, err := Read(link)
 	require.NoError(t, err)
 	require.Zero(t, before.Mapped)
 	mapped, err := syscall.Mmap(int(f.Fd()), 0, 1<<20, syscall.PROT_READ, syscall.MAP_SHARED)
 	require.NoError(t, err)
-	after, err := readUsage(link)
+	after, err := Read(link)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Munmap(mapped))
 	require.EqualValues(t, 1<<20, after.Mapped)
 	require.Greater(t, after.Calls, before.Calls)
 	require.Positive(t, after.Peak)
-}
-
-func TestDropFilesReadsTheStorageAgain(t *testing.T) {
-	dir := t.TempDir()
-	name := filepath.Join(dir, "below", "f")
-	require.NoError(t, os.Mkdir(filepath.Dir(name), 0o700))
-	require.NoError(t, os.WriteFile(name, make([]byte, 4<<20), 0o600))
-	require.NoError(t, DropFiles(dir))
-	before, err := readUsage(dir)
-	require.NoError(t, err)
-	_, err = os.ReadFile(name)
-	require.NoError(t, err)
-	after, err := readUsage(dir)
-	require.NoError(t, err)
-	if after.Storage == before.Storage {
-		t.Skip("the temporary directory has no storage below its cache")
-	}
-	after.since(before)
-	require.GreaterOrEqual(t, after.Storage, int64(2<<20))
-	require.ErrorIs(t, DropFiles(filepath.Join(dir, "absent")), os.ErrNotExist)
 }

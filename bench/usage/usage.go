@@ -1,4 +1,5 @@
-package restart
+// Package usage says what this process uses of the machine.
+package usage
 
 import (
 	"bufio"
@@ -16,8 +17,8 @@ type Usage struct {
 	Calls   int64 // returned by read system calls
 }
 
-// since leaves what was read after an earlier moment.
-func (u *Usage) since(before Usage) {
+// Since leaves what was read after an earlier moment.
+func (u *Usage) Since(before Usage) {
 	u.Storage -= before.Storage
 	u.Calls -= before.Calls
 }

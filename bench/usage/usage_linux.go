@@ -1,4 +1,4 @@
-package restart
+package usage
 
 import (
 	"errors"
@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// readUsage looks at this process.
-func readUsage(dir string) (Usage, error) {
+// Read looks at this process and its mappings of files below dir. On other
+// systems than Linux nothing is known.
+func Read(dir string) (Usage, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return Usage{}, err
