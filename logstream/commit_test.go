@@ -298,6 +298,11 @@ func TestReserveWaitsAtTheBound(t *testing.T) {
 // TestTooManyUnpublished: Reserve waits when the ring of marks is full.
 func TestTooManyUnpublished(t *testing.T) {
 	l, _ := openCounted(t, Durability{Mode: None})
+	l.latch.Lock() // all of them must fit into a round, because none can be flushed
+	for _, r := range []*openRound{l.open, l.flushing} {
+		r.parts[0].buf = make([]byte, ringSize*(frmHeader+8))
+	}
+	l.latch.Unlock()
 	var tickets []Ticket
 	for range ringSize {
 		tk, _, err := write(l, Request{}, nil)

@@ -7,12 +7,14 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
 )
 
 // smallLog writes some jobs, one a round, and returns what they were.
@@ -52,18 +54,19 @@ func readFile(t testing.TB, fsys vfs.FS, path string) []byte {
 	return b
 }
 
-// TestFlippedBytes flips every byte of a small log. Before the last proven
+// TestFlippedBytes flips every byte of a small log, with two streams every
+// third one. Before the last proven
 // position that is damage, with the place, or without consequence (padding).
 // In the last round it may cut that round. Never is there other data.
 func TestFlippedBytes(t *testing.T) {
 	for _, streams := range []int{1, 2} {
-		mem, o, h := smallLog(t, streams, 5)
+		mem, o, h := smallLog(t, streams, 4)
 		whole := h.check(t, o)
 		h.promised = 0
 		for s := range streams {
 			path := segmentPath(o.Dir, s, 0)
 			b := readFile(t, mem, path)[:whole.Ends[s]]
-			for at := range b {
+			for at := 0; at < len(b); at += 2*streams - 1 {
 				overwrite(t, mem, path, int64(at), []byte{b[at] ^ byte(1+at%255)})
 				tail, err := h.scan(t, scanOptions(o))
 				overwrite(t, mem, path, int64(at), b[at:at+1])
@@ -294,27 +297,19 @@ func TestRandomDamage(t *testing.T) {
 
 func TestErrorsOfReadingAreNotTheEnd(t *testing.T) {
 	_, o, _ := smallLog(t, 1, 4)
-	broken := errors.New("bad medium")
-	reads := 0
-	for fail := 1; ; fail++ {
-		reads = 0
+	reading := errorfs.Kind(vfs.OpReadAt, vfs.OpOpenRead, vfs.OpList)
+	for n := 1; ; n++ {
+		inj := errorfs.Count(errorfs.If(errorfs.All(reading, errorfs.OnNth(n)), syscall.EIO))
 		oc := o
-		oc.FS = vfs.Wrap(o.FS, func(op vfs.Op, do func(vfs.Op) error) error {
-			if op.Kind == vfs.OpReadAt || op.Kind == vfs.OpOpenRead || op.Kind == vfs.OpList {
-				if reads++; reads == fail {
-					return broken
-				}
-			}
-			return do(op)
-		})
+		oc.FS = errorfs.Wrap(o.FS, inj)
 		_, err := Scan(context.Background(), scanOptions(oc), func(g *Group) error {
 			return g.Records(func(Address, Record) error { return nil })
 		})
-		if reads < fail {
+		if inj.Injected() == 0 {
 			require.NoError(t, err)
-			break
+			require.Greater(t, n, 5)
+			return
 		}
-		require.ErrorIs(t, err, broken)
+		require.ErrorIs(t, err, errorfs.ErrInjected)
 	}
-	require.Greater(t, reads, 4)
 }
