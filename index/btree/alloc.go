@@ -78,17 +78,18 @@ func (t *Tree) discard(shard uint32, g *guard) {
 	if t.store == nil {
 		t.arena.Free(shard, arena.Ref(g.word), NodeSize)
 	} else {
-		t.store.Dropped(shard, g.id(), g.entry(), g.epoch())
+		t.store.Dropped(shard, g.id(), g.entry(), g.epoch(), g.epoch())
 	}
 }
 
-// drop frees a latched node that was unlinked, once no reader can be in it.
-func (t *Tree) drop(h *epoch.Handle, g *guard) {
+// drop frees a latched node that was unlinked in the epoch now, once no reader
+// can be in it.
+func (t *Tree) drop(h *epoch.Handle, g *guard, now uint64) {
 	t.count.add(h.Shard(), 0, -1)
 	g.unlatchObsolete()
 	if t.store == nil {
 		h.Retire(arena.Ref(g.word), NodeSize)
 	} else {
-		t.store.Dropped(h.Shard(), g.id(), g.entry(), g.epoch())
+		t.store.Dropped(h.Shard(), g.id(), g.entry(), g.epoch(), now)
 	}
 }

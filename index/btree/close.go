@@ -32,7 +32,7 @@ func (t *Tree) free(w uint64) error {
 		errs = append(errs, t.freeBelow(&g, m))
 	}
 	if t.store != nil {
-		t.store.Dropped(0, g.id(), g.entry(), g.epoch())
+		t.store.Dropped(0, g.id(), g.entry(), g.epoch(), g.epoch())
 	} else {
 		t.arena.Free(0, arena.Ref(g.word), NodeSize)
 	}

@@ -23,7 +23,7 @@ func (t *Tree) own(h *epoch.Handle, g *guard, now uint64) error {
 	}
 	old, stamp := g.entry(), g.epoch()
 	g.unlatchObsolete()
-	t.store.Replaced(h.Shard(), id, old, stamp)
+	t.store.Replaced(h.Shard(), id, old, stamp, now)
 	entry.Store(c.entry())
 	*g = c
 	return nil
@@ -70,7 +70,7 @@ func (t *Tree) materialise(h *epoch.Handle, id NodeID) error {
 		t.store.FreeBlock(h.Shard(), hintOf(c.word))
 		return errRestart
 	}
-	t.store.Replaced(h.Shard(), id, g.seen, g.epoch())
+	t.store.Replaced(h.Shard(), id, g.seen, g.epoch(), g.epoch())
 	c.unlatch()
 	return nil
 }

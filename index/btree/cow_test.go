@@ -75,7 +75,7 @@ func (s *snapshots) Image(id NodeID, entry uint64) (unsafe.Pointer, error) {
 	return unsafe.Pointer(&image[0]), nil
 }
 
-func (s *snapshots) Replaced(shard uint32, id NodeID, old, epoch uint64) {
+func (s *snapshots) Replaced(_ uint32, id NodeID, old, epoch, _ uint64) {
 	if word, err := s.Entry(id); old&ImageBit == 0 && (err != nil || word.Load() != old) {
 		panic("the newer copy was published first")
 	}
@@ -88,11 +88,11 @@ func (s *snapshots) keep(id NodeID, old, epoch uint64) {
 	s.frozen[id] = append(s.frozen[id], copyAt{old, epoch})
 }
 
-func (s *snapshots) Dropped(shard uint32, id NodeID, last, epoch uint64) {
+func (s *snapshots) Dropped(_ uint32, id NodeID, last, epoch, now uint64) {
 	s.keep(id, last, epoch)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone = append(s.gone, goneID{id, s.Epoch()})
+	s.gone = append(s.gone, goneID{id, now})
 }
 
 // at returns the content of a node at the end of an epoch.

@@ -33,16 +33,16 @@ func (n node) writePage(part []byte, link uint64) {
 	n.setMeta(meta(overflowLevel)<<levelShift | meta(len(part))<<bytesShift)
 }
 
-// dropLong frees the overflow pages of a key that is no longer in the tree. No
-// latch is held.
-func (t *Tree) dropLong(h *epoch.Handle, word uint64) error {
+// dropLong frees the overflow pages of a key that left the tree in the epoch now.
+// No latch is held.
+func (t *Tree) dropLong(h *epoch.Handle, word, now uint64) error {
 	for word != 0 {
 		page, err := t.enter(word)
 		if err != nil {
 			return err
 		}
 		link := page.link()
-		if !t.dropPage(h, &page) {
+		if !t.dropPage(h, &page, now) {
 			continue // it has just become a node in memory
 		}
 		word = link
@@ -52,18 +52,18 @@ func (t *Tree) dropLong(h *epoch.Handle, word uint64) error {
 
 // dropPage frees one page. Nobody latches it, but someone may still copy its
 // image for an operation that was overtaken.
-func (t *Tree) dropPage(h *epoch.Handle, page *guard) bool {
+func (t *Tree) dropPage(h *epoch.Handle, page *guard, now uint64) bool {
 	if !page.isImage() {
 		if !page.tryLatch() {
 			return false
 		}
-		t.drop(h, page)
+		t.drop(h, page, now)
 		return true
 	}
 	if !atomic.CompareAndSwapUint64((*uint64)(page.state), page.seen, 0) {
 		return false
 	}
 	t.count.add(h.Shard(), 0, -1)
-	t.store.Dropped(h.Shard(), page.id(), page.entry(), page.epoch())
+	t.store.Dropped(h.Shard(), page.id(), page.entry(), page.epoch(), now)
 	return true
 }

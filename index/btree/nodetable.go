@@ -127,12 +127,12 @@ func (t *NodeTable) FreeID(id NodeID) {
 }
 
 // Replaced frees the old copy at once: readers notice its version.
-func (t *NodeTable) Replaced(shard uint32, _ NodeID, old, _ uint64) {
+func (t *NodeTable) Replaced(shard uint32, _ NodeID, old, _, _ uint64) {
 	t.FreeBlock(shard, arena.Ref(old))
 }
 
 // Dropped frees the last copy and the id.
-func (t *NodeTable) Dropped(shard uint32, id NodeID, last, _ uint64) {
+func (t *NodeTable) Dropped(shard uint32, id NodeID, last, _, _ uint64) {
 	t.FreeID(id)
 	t.FreeBlock(shard, arena.Ref(last))
 }

@@ -34,6 +34,7 @@ type removal struct {
 	removed bool
 	sparse  bool   // the leaf is underfull now
 	long    uint64 // overflow pages left over
+	now     uint64 // epoch of the change
 }
 
 func (t *Tree) tryRemove(h *epoch.Handle, p *probe, dead func() bool) (r removal, err error) {
@@ -49,7 +50,8 @@ func (t *Tree) tryRemove(h *epoch.Handle, p *probe, dead func() bool) (r removal
 	}
 	i, present, err := t.locate(&leaf, p)
 	if err == nil && present && dead() {
-		err = t.own(h, &leaf, t.now())
+		r.now = t.now()
+		err = t.own(h, &leaf, r.now)
 		r.removed = err == nil
 	}
 	if !r.removed {
@@ -98,7 +100,7 @@ func (n node) longWord(m meta, i int) uint64 {
 // afterRemove does what removing an entry makes possible. If the memory for it
 // is lacking the leaf stays as it is, underfull but right.
 func (t *Tree) afterRemove(h *epoch.Handle, p *probe, r removal) error {
-	if err := t.dropLong(h, r.long); err != nil {
+	if err := t.dropLong(h, r.long, r.now); err != nil {
 		return err
 	}
 	if !r.sparse {

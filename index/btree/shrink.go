@@ -36,9 +36,9 @@ func (t *Tree) shrink(h *epoch.Handle, p *probe, level int) error {
 
 func (t *Tree) shrinkLevel(h *epoch.Handle, p *probe, level int) (outcome, error) {
 	for attempt := 0; ; attempt++ {
-		done, stale, err := t.tryShrink(h, p, level)
+		done, old, err := t.tryShrink(h, p, level)
 		if err == nil {
-			return done, t.dropLong(h, stale)
+			return done, t.dropLong(h, old.long, old.now)
 		}
 		if again, err := t.retry(h, err, attempt); !again {
 			return settled, err
@@ -46,28 +46,32 @@ func (t *Tree) shrinkLevel(h *epoch.Handle, p *probe, level int) (outcome, error
 	}
 }
 
+// stale is a separator that has left its node: its overflow pages, 0 for none,
+// and the epoch of that change.
+type stale struct{ long, now uint64 }
+
 // tryShrink latches the parent, then the node and a neighbour; it does not wait
-// for latches below others. Stale leads to overflow pages left over.
-func (t *Tree) tryShrink(h *epoch.Handle, p *probe, level int) (done outcome, stale uint64, err error) {
+// for latches below others.
+func (t *Tree) tryShrink(h *epoch.Handle, p *probe, level int) (done outcome, old stale, err error) {
 	w := t.works.get()
 	defer t.put(h, w)
 	if err := t.trace(w, p); err != nil {
-		return settled, 0, err
+		return settled, old, err
 	}
 	at := len(w.path) - 1 - level
 	if at == 0 && level > 0 && w.path[0].m.count() == 0 {
-		return settled, 0, t.lowerRoot(h, w)
+		return settled, old, t.lowerRoot(h, w)
 	}
 	if at <= 0 || !w.path[at].m.isUnderfull() {
-		return settled, 0, nil
+		return settled, old, nil
 	}
 	parent := &w.path[at-1]
 	if parent.m.count() == 0 {
-		return parentFirst, 0, nil
+		return parentFirst, old, nil
 	}
 	pr, err := t.pairUp(w, parent, &w.path[at])
 	if err != nil {
-		return settled, 0, err
+		return settled, old, err
 	}
 	return t.even(h, w, pr)
 }
@@ -104,20 +108,20 @@ func (t *Tree) pairUp(w *work, parent, n *step) (pair, error) {
 }
 
 // even makes one node of two, or two that are about equally full.
-func (t *Tree) even(h *epoch.Handle, w *work, pr pair) (outcome, uint64, error) {
+func (t *Tree) even(h *epoch.Handle, w *work, pr pair) (outcome, stale, error) {
 	lv := w.nextLevel()
 	it := &lv.items
 	if err := t.load(it, pr.left); err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
 	if pr.level > 0 {
 		if err := t.loadEntry(it, pr.parent, pr.sep); err != nil {
-			return settled, 0, err
+			return settled, stale{}, err
 		}
 		it.list[it.len()-1].val = pr.right.link()
 	}
 	if err := t.load(it, pr.right); err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
 	if s := it.measure(pr.level, 0, it.len()); s.size <= mergedSize {
 		return t.merge(h, it, pr)
@@ -126,26 +130,26 @@ func (t *Tree) even(h *epoch.Handle, w *work, pr pair) (outcome, uint64, error) 
 }
 
 // merge moves everything to the left node.
-func (t *Tree) merge(h *epoch.Handle, it *items, pr pair) (outcome, uint64, error) {
+func (t *Tree) merge(h *epoch.Handle, it *items, pr pair) (outcome, stale, error) {
 	now := t.now()
 	if err := t.own(h, pr.parent, now); err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
 	if err := t.own(h, pr.left, now); err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
-	var stale uint64
+	var old stale
 	link := pr.left.link()
 	if pr.level == 0 {
 		link = pr.right.link()
-		stale = pr.parent.staleSeparator(pr.sep)
+		old = stale{pr.parent.staleSeparator(pr.sep), now}
 	}
 	pr.left.rewrite(it, pr.level, 0, it.len(), link)
 	pr.parent.take(pr.sep)
 	pr.left.unlatch()
 	pr.parent.unlatch()
-	t.drop(h, pr.right)
-	return merged, stale, nil
+	t.drop(h, pr.right, now)
+	return merged, old, nil
 }
 
 // staleSeparator returns the overflow pages of a separator that goes.
@@ -159,39 +163,39 @@ func (n node) staleSeparator(i int) uint64 {
 
 // share moves entries from the fuller node to the other and puts the separator
 // right; if the parent has no space for that, everything stays.
-func (t *Tree) share(h *epoch.Handle, w *work, it *items, pr pair) (outcome, uint64, error) {
+func (t *Tree) share(h *epoch.Handle, w *work, it *items, pr pair) (outcome, stale, error) {
 	cut := it.cut(pr.level, -1, false)
 	up := &w.nextLevel().items
 	if err := t.load(up, pr.parent); err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
 	key, sep, err := t.newSeparator(h, w, it, cut, pr)
 	if err != nil {
-		return settled, 0, err
+		return settled, stale{}, err
 	}
 	sep.val = pr.right.word
 	up.remove(pr.sep)
 	up.insert(pr.sep, key, &sep)
 	if s := up.measure(pr.level+1, 0, up.len()); !s.fits() {
-		return settled, 0, nil
+		return settled, stale{}, nil
 	}
 	now := t.now()
 	w.stamp(now)
 	for _, g := range []*guard{pr.parent, pr.left, pr.right} {
 		if err := t.own(h, g, now); err != nil {
-			return settled, 0, err
+			return settled, stale{}, err
 		}
 	}
-	var stale uint64
+	var old stale
 	if pr.level == 0 {
-		stale = pr.parent.staleSeparator(pr.sep)
+		old = stale{pr.parent.staleSeparator(pr.sep), now}
 	}
 	pr.write(it, up, cut)
 	for i := range w.fresh {
 		w.fresh[i].unlatch()
 	}
 	w.fresh = w.fresh[:0]
-	return settled, stale, nil
+	return settled, old, nil
 }
 
 func (t *Tree) newSeparator(h *epoch.Handle, w *work, it *items, cut int, pr pair) ([]byte, item, error) {
@@ -229,11 +233,12 @@ func (t *Tree) lowerRoot(h *epoch.Handle, w *work) error {
 	if err := t.load(it, child); err != nil {
 		return err
 	}
-	if err := t.own(h, &root.guard, t.now()); err != nil {
+	now := t.now()
+	if err := t.own(h, &root.guard, now); err != nil {
 		return err
 	}
 	root.rewrite(it, child.meta().level(), 0, it.len(), child.link())
 	root.unlatch()
-	t.drop(h, child)
+	t.drop(h, child, now)
 	return nil
 }

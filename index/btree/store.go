@@ -42,14 +42,17 @@ type Store interface {
 	FreeBlock(shard uint32, ref arena.Ref)
 
 	// Replaced takes over a copy of id that is obsolete: old is its entry, epoch
-	// the stamp of its content. The table gets the newer copy after the call, so
-	// whoever finds the newer one there can find the old one with the store.
-	// Readers may still be in it, but notice before they use anything. An image
-	// is replaced by a copy with the same content and stamp, and reported after.
-	Replaced(shard uint32, id NodeID, old, epoch uint64)
+	// the stamp of its content, now that of the newer copy. The table gets the
+	// newer one after the call, so whoever finds it there can find the old one
+	// with the store. Readers may still be in it, but notice before they use
+	// anything. An image is replaced by a copy with the same content and stamp,
+	// and reported after.
+	Replaced(shard uint32, id NodeID, old, epoch, now uint64)
 	// Dropped takes over id and its last copy when the node left the tree: last
-	// is the entry, which is the store's to clear before the id is used again.
-	Dropped(shard uint32, id NodeID, last, epoch uint64)
+	// is the entry, which is the store's to clear before the id is used again,
+	// now the epoch of the change that unlinked it, or the stamp if it never was
+	// in the tree.
+	Dropped(shard uint32, id NodeID, last, epoch, now uint64)
 }
 
 // A child word of a tree with a store: the id below, above it a hint, the
