@@ -43,7 +43,7 @@ func (x *Index) freeze() error {
 	if c.head().entries() == 0 {
 		return nil
 	}
-	head, err := x.newHead()
+	tree, err := btree.New(treeConfig(&x.spec))
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (x *Index) freeze() error {
 		x.snapshot.frozen(c.head())
 	}
 	x.unsettled = true
-	x.chain.Store(c.withHead(head))
+	x.chain.Store(c.withHead(newLayer(tree, 0)))
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (p *capture) Write(ctx context.Context, create func(ext string) (vfs.File, 
 	if fresh == 0 && len(files) > 0 {
 		return infos(files), nil
 	}
-	merged := filesToMerge(fresh, files)
+	merged := p.x.plan(fresh, files)
 	inputs := slices.Concat(p.frozen, files[:merged])
 	info, err := p.x.writeFile(ctx, p.number, create, inputs, files[merged:])
 	if err != nil {
@@ -131,13 +131,6 @@ func (p *capture) Write(ctx context.Context, create func(ext string) (vfs.File, 
 	}
 	p.merged = merged
 	return infos(p.files(files)), nil
-}
-
-func totalSize(layers []*layer) (n int64) {
-	for _, l := range layers {
-		n += l.size()
-	}
-	return n
 }
 
 // files returns what the files of the chain become.

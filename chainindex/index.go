@@ -17,6 +17,7 @@ type Index struct {
 	follower atomic.Pointer[follower]
 	latches  latches
 	works    workList
+	plan     func(fresh int64, files []*layer) int // filesToMerge
 
 	mu        sync.Mutex // serialises changes of the chain
 	unsettled bool       // somebody may be writing into a frozen layer still
@@ -38,13 +39,18 @@ func New(spec index.Spec) (*Index, error) { return newIndex(spec, nil) }
 // newIndex returns an index with the given files, newest first, which it takes
 // over.
 func newIndex(spec index.Spec, files []*layer) (*Index, error) {
-	x := &Index{spec: spec}
-	head, err := x.newHead()
+	tree, err := btree.New(treeConfig(&spec))
 	if err != nil {
 		return nil, err
 	}
-	x.chain.Store(&chain{append([]*layer{head}, files...), 1})
-	return x, nil
+	return indexOf(spec, append([]*layer{newLayer(tree, 0)}, files...)), nil
+}
+
+// indexOf returns an index of a head and files.
+func indexOf(spec index.Spec, layers []*layer) *Index {
+	x := &Index{spec: spec, plan: filesToMerge}
+	x.chain.Store(&chain{layers, 1})
+	return x
 }
 
 // Stats counts an entry once for each layer that has it, and takes a tombstone

@@ -17,7 +17,7 @@ import (
 type layer struct {
 	tree  *btree.Tree
 	file  *mappedFile  // nil: in memory
-	count atomic.Int64 // entries when it was frozen; 0 for the head
+	count atomic.Int64 // entries when it was made or frozen
 	tombs atomic.Int64 // tombstones among the entries
 	refs  atomic.Int32 // owners: the chain, and others that go on with a layer that left it
 }
@@ -34,15 +34,6 @@ func newLayer(tree *btree.Tree, tombs int64) *layer {
 func treeConfig(spec *index.Spec) btree.Config {
 	table, name, _ := strings.Cut(spec.Name, ".")
 	return btree.Config{Arena: spec.Arena, Table: table, Index: name}
-}
-
-// newHead returns an empty layer in memory.
-func (x *Index) newHead() (*layer, error) {
-	tree, err := btree.New(treeConfig(&x.spec))
-	if err != nil {
-		return nil, err
-	}
-	return newLayer(tree, 0), nil
 }
 
 // entries counts what the layer holds, tombstones included.

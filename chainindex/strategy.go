@@ -56,10 +56,7 @@ func (b *Builder) FinishIndex() (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{spec: b.spec}
-	head := newLayer(tree, 0)
-	x.chain.Store(&chain{[]*layer{head}, 1})
-	return x, nil
+	return indexOf(b.spec, []*layer{newLayer(tree, 0)}), nil
 }
 
 // Abandon releases what was built.
