@@ -135,3 +135,24 @@ func checkRecovery(t *testing.T, cut powerCut, o rekindle.Options) {
 	}
 	require.NoError(t, db.Close(t.Context()))
 }
+
+// TestNestedDirectory: a database in directories that did not exist either is
+// not lost with their names.
+func TestNestedDirectory(t *testing.T) {
+	const dir = "/a/b/c/db"
+	fs := vfs.NewMem()
+	db, err := rekindle.Open(t.Context(), dir, rekindle.Options{}.OnFS(fs))
+	require.NoError(t, err)
+	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1})) })
+	cut := fs.CrashClone(nil, vfs.Strict)
+	require.NoError(t, db.Close(t.Context()))
+
+	db, err = rekindle.Open(t.Context(), dir, rekindle.Options{}.OnFS(cut))
+	require.NoError(t, err)
+	items, err = rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	require.Len(t, allItems(t, db, items), 1)
+	require.NoError(t, db.Close(t.Context()))
+}

@@ -107,7 +107,7 @@ func (s *State) progress(phase string, done, total int64) {
 // readManifest takes the lock and reads what the directory says it holds.
 func (s *State) readManifest(context.Context) error {
 	if !s.cfg.ReadOnly {
-		if err := s.cfg.FS.MkdirAll(s.cfg.Dir); err != nil {
+		if err := vfs.MkdirDurable(s.cfg.FS, s.cfg.Dir); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func (s *State) create() error {
 			return err
 		}
 	}
-	if err := s.cfg.FS.SyncDir(filepath.Dir(s.cfg.Dir)); err != nil {
+	if err := s.cfg.FS.SyncDir(filepath.Dir(s.cfg.Dir)); err != nil { // a killed process may have made it
 		return err
 	}
 	w := manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: h}

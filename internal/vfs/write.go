@@ -56,6 +56,24 @@ func removeIfExists(fsys FS, name string) error {
 	return nil
 }
 
+// MkdirDurable makes a directory and its missing parents, each of them durable
+// before there is anything in it. What exists is left alone.
+func MkdirDurable(fsys FS, dir string) error {
+	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if parent != dir {
+		if err := MkdirDurable(fsys, parent); err != nil {
+			return err
+		}
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	return fsys.SyncDir(parent)
+}
+
 // ReadFile returns the content of a file of at most limit bytes. A larger one
 // gives EFBIG before anything is allocated.
 func ReadFile(fs FS, name string, limit int64) (_ []byte, err error) {

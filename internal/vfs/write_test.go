@@ -131,6 +131,25 @@ func TestWriteFileAtomicErrors(t *testing.T) {
 	}
 }
 
+// TestMkdirDurable cuts the power as soon as the directory is there.
+func TestMkdirDurable(t *testing.T) {
+	mem := vfs.NewMem()
+	require.NoError(t, mem.MkdirAll("a"))
+	require.NoError(t, mem.SyncDir("."))
+	ops := mem.Ops()
+	require.NoError(t, vfs.MkdirDurable(mem, "a/b/c/d"))
+	info, err := mem.CrashClone(nil, vfs.Strict).Stat("a/b/c/d")
+	require.NoError(t, err)
+	require.True(t, info.Dir)
+	require.Equal(t, ops+6, mem.Ops())
+	require.NoError(t, vfs.MkdirDurable(mem, "a/b/c"))
+	require.Equal(t, ops+6, mem.Ops(), "what exists is left alone")
+
+	failing := errorfs.Wrap(vfs.NewMem(), errorfs.If(errorfs.Kind(vfs.OpSyncDir), syscall.EIO))
+	require.ErrorIs(t, vfs.MkdirDurable(failing, "a/b"), syscall.EIO)
+	require.NoError(t, vfs.MkdirDurable(vfs.OS(), filepath.Join(t.TempDir(), "x", "y")))
+}
+
 func TestReadFile(t *testing.T) {
 	mem := vfs.NewMem()
 	put(t, mem, "f", "12345")
