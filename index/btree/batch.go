@@ -57,6 +57,7 @@ type hunt struct {
 	heads unsafe.Pointer
 	head  uint64
 	at, n int
+	room  int // from heads to values
 }
 
 type laneState int
@@ -82,7 +83,10 @@ func (b *batch) descend(keys [][]byte) {
 		return
 	}
 	for longest := b.align(); longest > 0; longest = b.align() {
-		b.search(bits.Len(uint(longest - 1)))
+		steps := bits.Len(uint(longest - 1))
+		b.search(steps - lineSteps)
+		b.touchValues()
+		b.search(min(steps, lineSteps))
 		b.choose()
 		b.touch()
 		b.enter()
@@ -94,7 +98,7 @@ func (b *batch) descend(keys [][]byte) {
 func (b *batch) align() (longest int) {
 	for i := range b.lanes[:b.count] {
 		l, s := &b.lanes[i], &b.hunts[i]
-		s.at, s.n = 0, 0
+		s.at, s.n, s.room = 0, 0, 0
 		s.heads = l.at(headerSize)
 		if l.kind != descending {
 			continue
@@ -105,7 +109,7 @@ func (b *batch) align() (longest int) {
 			continue
 		}
 		l.p.align(l.node, l.m.prefix())
-		s.heads, s.head, s.n = l.at(l.m.heads()), l.p.head, l.m.count()
+		s.heads, s.head, s.n, s.room = l.at(l.m.heads()), l.p.head, l.m.count(), l.m.room()
 		longest = max(longest, s.n, 1)
 	}
 	return longest
@@ -130,6 +134,17 @@ func (b *batch) search(steps int) {
 	}
 }
 
+// lineSteps is how many steps the search takes within one cache line.
+const lineSteps = 3
+
+// touchValues loads the value that is about where the search will end.
+func (b *batch) touchValues() {
+	for i := range b.hunts[:b.count] {
+		s := &b.hunts[i]
+		loadWord(unsafe.Add(s.heads, 8*(s.room+s.at)))
+	}
+}
+
 // choose finds the child of each lane, or the place in its leaf.
 func (b *batch) choose() {
 	for i := range b.lanes[:b.count] {
@@ -142,7 +157,6 @@ func (b *batch) choose() {
 		case l.kind == givenUp:
 		case l.m.level() == 0:
 			l.kind = atLeaf
-			loadWord(l.at(l.m.vals() + 8*uintptr(min(l.i, l.m.room()-1)))) // for finish
 		default:
 			l.word = l.child(l.m, l.i)
 			if !l.valid() {
