@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"runtime"
 	"sync"
 
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -94,21 +95,27 @@ func (l *Log) join(round uint64) (*waitingRoom, error) {
 		}
 		return l.open.wait(), nil
 	}
-	r := l.closeRound()
+	l.leading = true
+	gather := l.crowded
 	l.latch.Unlock()
-	l.lead(r)
+	if gather {
+		runtime.Gosched() // those whom the last flush released come into this round
+	}
+	l.lead()
 	return nil, nil
 }
 
-// closeRound makes the caller the leader of the open round and opens the next
-// one. Caller holds the latch; nobody leads.
+// closeRound ends the open round for the leader and opens the next one.
 func (l *Log) closeRound() *openRound {
+	l.latch.Lock()
+	defer l.latch.Unlock()
 	r, next := l.open, l.flushing
 	for s := range streamSet(r.participants) {
 		l.tails[s] = r.parts[s].base + Position(alignSector(r.parts[s].used))
 	}
 	next.reset(r.number+1, l.tails, l.bufferLimit())
-	l.open, l.flushing, l.leading = next, r, true
+	l.crowded = r.last > r.first
+	l.open, l.flushing = next, r
 	return r
 }
 
@@ -116,12 +123,15 @@ func (l *Log) closeRound() *openRound {
 // being flushed share MaxUnflushed.
 func (l *Log) bufferLimit() int { return l.opt.MaxUnflushed / 2 &^ (sectorBytes - 1) }
 
-// lead flushes a closed round. Its copiers are done when its last CTS is
-// visible.
-func (l *Log) lead(r *openRound) {
+// lead closes the open round and flushes it. Its copiers are done when its
+// last CTS is visible.
+func (l *Log) lead() {
+	r := l.closeRound()
 	l.ring.wait(r.last)
-	if err := l.write(r); err != nil {
-		l.fail(err)
+	if l.failure.Load() == nil {
+		if err := l.write(r); err != nil {
+			l.fail(err)
+		}
 	}
 	l.finish(r)
 }

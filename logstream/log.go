@@ -64,7 +64,8 @@ type Log struct {
 	begun    bool
 	closed   bool
 	seized   bool       // Close has taken the lead for good
-	leading  bool       // somebody flushes; then flushing is the round
+	leading  bool       // somebody flushes, or is about to close the open round
+	crowded  bool       // the last round that was closed had more than one commit
 	nextCTS  uint64     // to be given
 	tails    []Position // where the next round begins, but for the end of a segment
 	wanted   []Position // space that somebody has waited for
@@ -220,7 +221,11 @@ func (l *Log) seize() {
 			l.latch.Unlock()
 			return
 		}
-		done := l.flushing.wait().done
+		r := l.flushing
+		if l.durableRound.Load() >= r.number {
+			r = l.open // the leader has not closed it yet
+		}
+		done := r.wait().done
 		l.latch.Unlock()
 		<-done
 	}
