@@ -1,11 +1,13 @@
 package chainindex
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -170,3 +172,21 @@ func (s *session) equals(m *indextest.Model) {
 
 // lagging is a plan that merges where the cap forces it to.
 func lagging(_ int64, files []*layer) int { return beyondCap(files) }
+
+// syncBuffer is a buffer that several goroutines use.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -13,9 +13,9 @@ var errReadOnly = errors.New("chainindex: tree in a file was to be changed")
 // not use.
 type readOnly struct{}
 
-func (readOnly) Epoch() uint64                                 { return 0 }
-func (readOnly) NewID(uint32) (btree.NodeID, error)            { return 0, errReadOnly }
-func (readOnly) NewBlock(uint32) (arena.Ref, error)            { return 0, errReadOnly }
-func (readOnly) FreeBlock(uint32, arena.Ref)                   {}
-func (readOnly) Replaced(uint32, btree.NodeID, uint64, uint64) {}
-func (readOnly) Dropped(uint32, btree.NodeID, uint64, uint64)  {}
+func (readOnly) Epoch() uint64                                         { return 0 }
+func (readOnly) NewID(uint32) (btree.NodeID, error)                    { return 0, errReadOnly }
+func (readOnly) NewBlock(uint32) (arena.Ref, error)                    { return 0, errReadOnly }
+func (readOnly) FreeBlock(uint32, arena.Ref)                           {}
+func (readOnly) Replaced(uint32, btree.NodeID, uint64, uint64, uint64) {}
+func (readOnly) Dropped(uint32, btree.NodeID, uint64, uint64, uint64)  {}

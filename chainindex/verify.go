@@ -16,8 +16,8 @@ import (
 // The verifier reads at some 50 MB/s, beside the work of the index, and by
 // reads, so that the process does not come to hold all of the files.
 const (
-	verifyStep  = 1 << 20 // bytes read at once; a multiple of the size of nodes
-	verifyPause = 20 * time.Millisecond
+	verifyStep  = 1 << 18 // bytes read at once; a multiple of the size of nodes
+	verifyPause = 5 * time.Millisecond
 )
 
 // startVerifier checks all files of a chain that was opened.
@@ -63,6 +63,9 @@ func (x *Index) retainFiles() []*layer {
 
 // verify reads a file from start to end, with pauses.
 func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) (err error) {
+	if err := sleep(ctx, pause); err != nil { // before the first read, too
+		return err
+	}
 	file, err := x.spec.FS.OpenRead(f.info.Name)
 	if err != nil {
 		return missing(f.info.Name, err)
@@ -73,9 +76,6 @@ func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) 
 	words := make([]uint64, verifyStep/8) // nodes are to be aligned
 	buf := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), verifyStep)
 	for at := int64(0); at < f.info.Size; at += verifyStep {
-		if err := sleep(ctx, pause); err != nil {
-			return err
-		}
 		part := buf[:min(verifyStep, f.info.Size-at)]
 		if err := readFull(file, part, at); err != nil {
 			return err
@@ -83,6 +83,9 @@ func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) 
 		sum.Write(part) // never fails
 		if err := f.checkPart(part, at); err != nil {
 			f.damaged.Store(true)
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
