@@ -9,15 +9,19 @@ import (
 )
 
 // Checkpoint checkpoints everything committed before the call, also what was
-// not waited for. A checkpoint alone describes what is durable already; but a
-// writable transaction that changes nothing returns only when all that it saw
-// is durable.
+// not waited for: a checkpoint alone describes what is durable already.
 func Checkpoint(ctx context.Context, db *rekindle.DB) error {
-	err := db.Update(ctx, func(tx *rekindle.Tx) error { return tx.SetDurability(rekindle.Sync) })
-	if err != nil {
+	if err := Settle(ctx, db); err != nil {
 		return err
 	}
 	return db.Checkpoint(ctx)
+}
+
+// Settle returns when everything committed before the call is durable, because
+// a writable transaction that changes nothing returns only when all that it saw
+// is.
+func Settle(ctx context.Context, db *rekindle.DB) error {
+	return db.Update(ctx, func(tx *rekindle.Tx) error { return tx.SetDurability(rekindle.Sync) })
 }
 
 // IndexPart is how much of a recovery went into the indexes, the part that

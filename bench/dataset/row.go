@@ -51,7 +51,7 @@ type (
 type stored interface{ row1 | row2 | row3 | row4 }
 
 // Key returns the primary key of a row. No two numbers share one.
-func Key(number uint64) uint64 { return mix(number) }
+func Key(number uint64) uint64 { return mix(number + 1) } // mix(0) is 0, no random number
 
 // mix is the finalizer of splitmix64, a bijection.
 func mix(x uint64) uint64 {

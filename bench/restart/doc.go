@@ -46,6 +46,7 @@
 //	rows_scanned      rows read to rebuild indexes
 //	indexes_rebuilt   indexes made anew
 //	fallbacks         what was damaged and replaced; not 0 spoils a result
+//	open_index_ms     the part of open_ms that went into indexes
 //	phase_…_ms        each phase of it, and "other" for the rest of open_ms
 //
 // Two series have a value for each window, at_s being its end: reads_s, reads a

@@ -36,6 +36,7 @@ func figures() []figure {
 		{"first_read_ms", "ms", func(s *Sample) float64 { return milliseconds(s.FirstRead) }},
 		{"reads_10k_ms", "ms", func(s *Sample) float64 { return milliseconds(s.Reads10k) }},
 		{"steady_s", "s", func(s *Sample) float64 { return s.Steady().Seconds() }},
+		{"open_index_ms", "ms", func(s *Sample) float64 { return milliseconds(bench.IndexPart(s.Recovery)) }},
 		{"index_mb", "MB", func(s *Sample) float64 { return megabytes(s.Index) }},
 		{"replayed", "1", func(s *Sample) float64 { return float64(s.Recovery.RecordsReplayed) }},
 		{"tail_mb", "MB", func(s *Sample) float64 { return megabytes(s.Recovery.TailBytes) }},
@@ -155,23 +156,24 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
-// WriteTables shows the measurements to people.
+// WriteTables shows the most important measurements to people.
 func WriteTables(w io.Writer, lines []bench.Measurement) error {
-	var names, phases []string
+	circumstances := []string{"strategy", "rows", "tail", "stop", "cold"}
+	err := bench.WriteTable(w, lines, circumstances, []string{
+		"open_ms", "first_read_ms", "reads_10k_ms", "steady_s", "replayed",
+		"peak_rss_mb", "index_mb", "mapped_mb", "read_mb", "read_calls_mb", "fallbacks",
+	})
+	if err != nil {
+		return err
+	}
+	phases := []string{"open_ms"}
 	for _, m := range lines {
 		if strings.HasPrefix(m.Name, phasePrefix) && !slices.Contains(phases, m.Name) {
 			phases = append(phases, m.Name)
 		}
 	}
-	for _, f := range slices.Concat(figures(), usageFigures()) {
-		names = append(names, f.name)
-	}
-	circumstances := []string{"strategy", "rows", "tail", "stop", "cold"}
-	if err := bench.WriteTable(w, lines, circumstances, names); err != nil {
-		return err
-	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return bench.WriteTable(w, lines, circumstances, append([]string{"open_ms"}, phases...))
+	return bench.WriteTable(w, lines, circumstances, phases)
 }

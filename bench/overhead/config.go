@@ -1,0 +1,132 @@
+package overhead
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rekindledb/rekindle/bench/dataset"
+	"github.com/rekindledb/rekindle/bench/task"
+)
+
+// Config says what to measure.
+type Config struct {
+	Strategies []string
+	Rows       []int64
+	Load       Load
+	Pairs      int // of slices, for each strategy and number of rows
+
+	Dir    string            // of the databases; each is removed when it is done with
+	Runner task.Runner       // serves Tasks
+	Each   func(*Case) error // takes each result; its error ends the run
+}
+
+// Load is the work that goes on.
+type Load struct {
+	Indexes int  // of the table, the primary key included
+	Writers int  // concurrent clients
+	Reads   int  // rows that a transaction reads before it changes one
+	Durable bool // a commit waits for the disk
+	Slice   time.Duration
+	Every   time.Duration // from the begin of a checkpoint to that of the next; 0 = without a pause
+}
+
+// Case is a strategy with a number of rows and what was measured.
+type Case struct {
+	Strategy string
+	Rows     int64
+	Result   Result
+}
+
+// Limits of Config.Rows. The first leaves room between the rows that are
+// deleted and those that are inserted.
+const (
+	minRows = 1000
+	maxRows = 1 << 40
+)
+
+// Validate checks the ranges.
+func (c *Config) Validate() error {
+	errs := []error{
+		inRange("the number of indexes", int64(c.Load.Indexes), 1, dataset.MaxIndexes),
+		inRange("writers", int64(c.Load.Writers), 1, 10_000),
+		inRange("reads", int64(c.Load.Reads), 0, 10_000),
+		inRange("runs", int64(c.Pairs), 1, 1000),
+		inRange("the windows of a slice", int64(c.Load.Slice/Window), 1, 100_000),
+		inRange("the milliseconds between checkpoints", c.Load.Every.Milliseconds(), 0, c.Load.Slice.Milliseconds()),
+	}
+	for _, rows := range c.Rows {
+		errs = append(errs, inRange("rows", rows, minRows, maxRows))
+	}
+	return errors.Join(errs...)
+}
+
+func inRange(what string, n, lo, hi int64) error {
+	if n < lo || n > hi {
+		return fmt.Errorf("%s must be %d to %d, not %d", what, lo, hi, n)
+	}
+	return nil
+}
+
+const measureTask = "overhead-measure"
+
+// Tasks are what the other processes of Run do.
+func Tasks() map[string]task.Func { return map[string]task.Func{measureTask: measure} }
+
+// Run measures each strategy with each number of rows.
+func Run(ctx context.Context, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	for _, strategy := range c.Strategies {
+		for _, rows := range c.Rows {
+			if err := c.database(ctx, strategy, rows); err != nil {
+				return fmt.Errorf("%s with %d rows: %w", strategy, rows, err)
+			}
+		}
+	}
+	return nil
+}
+
+// database measures on one database, made for this.
+func (c *Config) database(ctx context.Context, strategy string, rows int64) (err error) {
+	dir := filepath.Join(c.Dir, fmt.Sprintf("%s-%d", strategy, rows))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	found := Case{Strategy: strategy, Rows: rows}
+	config := measureConfig{Dir: dir, Strategy: strategy, Rows: rows, Load: c.Load, Pairs: c.Pairs}
+	if err := c.Runner.Run(ctx, measureTask, config, &found.Result, task.Await); err != nil {
+		return err
+	}
+	return c.Each(&found)
+}
+
+type measureConfig struct {
+	Dir      string
+	Strategy string
+	Rows     int64
+	Load     Load
+	Pairs    int
+}
+
+func measure(ctx context.Context, config []byte, r *task.Reporter) error {
+	var c measureConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		return err
+	}
+	m, err := open(ctx, &c, r)
+	if err != nil {
+		return err
+	}
+	err = m.run(ctx)
+	if err = errors.Join(err, m.db.Close(context.WithoutCancel(ctx))); err != nil {
+		return err
+	}
+	return r.Result(&m.result)
+}
