@@ -1,0 +1,160 @@
+package iacow
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// file is a mapped node file.
+type file struct {
+	info    index.FileInfo
+	nodes   uint32 // blocks 1 … nodes are nodes
+	seed    uint64 // of their checksums
+	mapping vfs.Mapping
+	data    []byte
+	checked checkedBits
+}
+
+// mapFile maps a file that is known to have the size of info.
+func mapFile(fs vfs.FS, a *arena.Arena, id identity, info index.FileInfo, g *generation) (*file, error) {
+	m, err := fs.Map(info.Name)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{
+		info: info, nodes: uint32(g.nodes), mapping: m, data: m.Bytes(),
+		seed: newHasher(id).seed(partNode, g.checkpoint, g.salt),
+	}
+	if int64(len(f.data)) != info.Size {
+		return nil, joinClose(fault.Corrupt(info.Name, 0, 0, "size changed to %d bytes while it was opened", len(f.data)), m)
+	}
+	f.checked = newCheckedBits(a, f.nodes)
+	return f, nil
+}
+
+// close unmaps. No reader is left.
+func (f *file) close() error {
+	f.checked.free()
+	return f.mapping.Close()
+}
+
+// node returns the image in a block, checked. A fault while it is read is the
+// caller's to catch.
+func (f *file) node(id btree.NodeID, block uint32) (unsafe.Pointer, error) {
+	image := f.data[int(block)*blockBytes:][:blockBytes]
+	if !f.checked.has(block) {
+		if err := f.check(id, block, image); err != nil {
+			return nil, err
+		}
+		f.checked.add(block)
+	}
+	return unsafe.Pointer(&image[0]), nil
+}
+
+func (f *file) check(id btree.NodeID, block uint32, image []byte) error {
+	if reason := checkNode(f.seed, id, block, image); reason != "" {
+		return fault.Corrupt(f.info.Name, int64(block)*blockBytes, blockBytes, "node %d: %s", id, reason)
+	}
+	return nil
+}
+
+// checkNode returns what is wrong with an image.
+func checkNode(seed uint64, id btree.NodeID, block uint32, image []byte) string {
+	switch {
+	case nodeSum(seed, block, image) != storedSum(image):
+		return "checksum"
+	case !btree.CheckImage(image, id):
+		return "not a node that the tree can use"
+	}
+	return ""
+}
+
+// FaultAt makes file a mapfile.Locator.
+func (f *file) FaultAt(address uintptr) error {
+	offset := address - uintptr(unsafe.Pointer(unsafe.SliceData(f.data)))
+	if offset >= uintptr(len(f.data)) {
+		return nil
+	}
+	return fault.Corrupt(f.info.Name, int64(offset), 0, "mapped file cannot be read")
+}
+
+// checkedBits remembers which blocks of a file were checked: a bit each, in
+// chunks that are made when they are needed.
+type checkedBits struct {
+	arena  *arena.Arena
+	chunks []atomic.Uint64 // arena.Ref; 0 = none of its blocks was checked
+}
+
+const (
+	bitChunkBytes = 4096
+	bitChunkShift = 15 // log2 of the blocks of a chunk
+)
+
+func newCheckedBits(a *arena.Arena, nodes uint32) checkedBits {
+	return checkedBits{a, make([]atomic.Uint64, nodes>>bitChunkShift+1)}
+}
+
+func (b *checkedBits) has(block uint32) bool {
+	ref := b.chunks[block>>bitChunkShift].Load()
+	return ref != 0 && b.word(arena.Ref(ref), block).Load()&(1<<(block%64)) != 0
+}
+
+// word holds the bit of a block.
+func (b *checkedBits) word(chunk arena.Ref, block uint32) *atomic.Uint64 {
+	return b.arena.Word(chunk + arena.Ref(block%(1<<bitChunkShift)/64*8))
+}
+
+// add sets the bit of a block. Without memory for it the block is checked again
+// next time.
+func (b *checkedBits) add(block uint32) {
+	slot := &b.chunks[block>>bitChunkShift]
+	ref := slot.Load()
+	if ref == 0 {
+		if ref = b.newChunk(slot); ref == 0 {
+			return
+		}
+	}
+	b.word(arena.Ref(ref), block).Or(1 << (block % 64))
+}
+
+func (b *checkedBits) newChunk(slot *atomic.Uint64) uint64 {
+	ref, err := b.arena.Alloc(0, bitChunkBytes)
+	if err != nil {
+		return 0
+	}
+	zeroWords(b.arena.Pointer(ref), bitChunkBytes/8)
+	if !slot.CompareAndSwap(0, uint64(ref)) {
+		b.arena.Free(0, ref, bitChunkBytes)
+	}
+	return slot.Load()
+}
+
+func (b *checkedBits) bytes() (n int64) {
+	for i := range b.chunks {
+		if b.chunks[i].Load() != 0 {
+			n += bitChunkBytes
+		}
+	}
+	return n
+}
+
+func (b *checkedBits) free() {
+	for i := range b.chunks {
+		if ref := b.chunks[i].Swap(0); ref != 0 {
+			b.arena.Free(0, arena.Ref(ref), bitChunkBytes)
+		}
+	}
+}
+
+// zeroWords clears memory that atomic loads may already see.
+func zeroWords(p unsafe.Pointer, n int) {
+	for i := range n {
+		(*atomic.Uint64)(unsafe.Add(p, 8*i)).Store(0)
+	}
+}
