@@ -3,10 +3,11 @@ package logstream
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,31 +107,65 @@ func BenchmarkCommitDurable(b *testing.B) {
 	}
 }
 
-// BenchmarkBareAppend is what the file system can do: one sector and fdatasync
-// on prepared space.
-func BenchmarkBareAppend(b *testing.B) {
-	f, err := os.Create(filepath.Join(b.TempDir(), "bare"))
+// bareFile is what a commit does at least: one sector written to prepared
+// space, and fdatasync.
+type bareFile struct {
+	vfs.File
+	buf [sectorBytes]byte
+	at  int64
+}
+
+const bareBytes = 16 << 20
+
+func openBare(b *testing.B) *bareFile {
+	f, err := vfs.OS().Create(filepath.Join(b.TempDir(), "bare"))
 	require.NoError(b, err)
-	defer f.Close()
-	const size = 16 << 20
-	_, err = f.Write(make([]byte, size))
+	_, err = f.WriteAt(make([]byte, bareBytes), 0)
 	require.NoError(b, err)
 	require.NoError(b, f.Sync())
-	file, err := vfs.OS().Open(f.Name())
-	require.NoError(b, err)
-	defer file.Close()
-	buf := make([]byte, sectorBytes)
-	var at int64
-	for b.Loop() {
-		buf[0]++
-		_, err := file.WriteAt(buf, at%size)
-		if err == nil {
-			err = file.Datasync()
-		}
-		require.NoError(b, err)
-		at += sectorBytes
+	b.Cleanup(func() { _ = f.Close() })
+	return &bareFile{File: f}
+}
+
+func (f *bareFile) commit(b *testing.B) {
+	f.buf[0]++
+	_, err := f.WriteAt(f.buf[:], f.at%bareBytes)
+	if err == nil {
+		err = f.Datasync()
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.at += sectorBytes
+}
+
+func BenchmarkBareAppend(b *testing.B) {
+	f := openBare(b)
+	for b.Loop() {
+		f.commit(b)
+	}
+}
+
+// BenchmarkCommitAgainstBare alternates between the log and the bare file, so
+// that both meet the same disk, and compares the medians.
+func BenchmarkCommitAgainstBare(b *testing.B) {
+	f, l := openBare(b), benchLog(b, Durability{})
+	payload := make([]byte, benchPayload)
+	benchCommit(b, l, 0, payload, true)
+	var bare, log []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		f.commit(b)
+		middle := time.Now()
+		benchCommit(b, l, 0, payload, true)
+		bare, log = append(bare, middle.Sub(start)), append(log, time.Since(middle))
+	}
+	slices.Sort(bare)
+	slices.Sort(log)
+	n := len(bare) / 2
+	b.ReportMetric(float64(bare[n].Microseconds()), "bare-us")
+	b.ReportMetric(float64(log[n].Microseconds()), "log-us")
+	b.ReportMetric(100*float64(bare[n])/float64(log[n]), "%-of-bare")
 }
 
 func BenchmarkScan(b *testing.B) {
@@ -207,6 +242,7 @@ func BenchmarkTornEnd(b *testing.B) {
 	for range 150_000 {
 		benchCommit(b, l, 0, payload, false)
 	}
+	require.NoError(b, l.Flush(context.Background()))
 	m, err := l.Mark(context.Background())
 	require.NoError(b, err)
 	closeLog(b, l)

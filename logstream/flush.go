@@ -13,8 +13,14 @@ import (
 
 // Leader commit: a committer that finds nobody flushing closes the open round
 // and flushes it in its own goroutine. Those who come meanwhile join the next
-// round, and one of them leads it when the flush ends. One flush runs at a
-// time, so at most one round is written and not durable.
+// round, and one of them leads it when the flush ends, or a new committer that
+// comes first. One flush runs at a time, so at most one round is written and
+// not durable.
+//
+// After a round of several commits the leader yields once before it closes the
+// next one. Otherwise those whom that flush has just released would find the
+// round closed, and the writers would split into two halves that take turns,
+// each paying twice as many syncs.
 
 // errFailed says that the log failed before a round became durable.
 var errFailed = errors.New("log failed")

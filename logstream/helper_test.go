@@ -80,14 +80,6 @@ func (j job) all() (list []Record) {
 	return list
 }
 
-func (j job) frameBytes(p int) int {
-	n := 0
-	for _, r := range j.records(p) {
-		n += RecordBytes(len(r.Keys), len(r.Payload))
-	}
-	return FrameBytes(n)
-}
-
 // history is what a test has committed: by CTS, and how far it was promised.
 type history struct {
 	mu        sync.Mutex

@@ -210,6 +210,23 @@ func foldOnce(t *testing.T, l *Log, o Options, h *history, last Mark) Mark {
 	return m
 }
 
+// TestLiveScanOfNothingNew: what is behind the mark is not delivered.
+func TestLiveScanOfNothingNew(t *testing.T) {
+	mem, h := newMem(t), newHistory()
+	o := testOptions(mem, 1)
+	l := openLog(t, o, Start{})
+	require.NoError(t, h.run(l, job{id: 1, parts: 1}, 0, true))
+	m := mustMark(t, l)
+	require.NoError(t, h.run(l, job{id: 2, parts: 1}, 0, true))
+	so := after(o, m)
+	so.UntilRound = m.Round
+	tail, err := Scan(context.Background(), so, func(*Group) error { return errRefused })
+	require.NoError(t, err)
+	require.Equal(t, m.CTS+1, tail.NextCTS)
+	require.Equal(t, m.Ends, tail.Ends)
+	closeLog(t, l)
+}
+
 func TestLiveScanOfALostRound(t *testing.T) {
 	mem, h := newMem(t), newHistory()
 	o := testOptions(mem, 1)

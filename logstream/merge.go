@@ -52,7 +52,7 @@ func (m *merger) run(ctx context.Context) error {
 	for _, d := range m.decoders {
 		wg.Go(func() { d.run(ctx) })
 	}
-	for m.o.UntilRound == 0 || m.number < m.o.UntilRound {
+	for !m.finished() {
 		r, err := m.next()
 		if err != nil || r == nil {
 			return err
@@ -65,6 +65,12 @@ func (m *merger) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// finished reports whether all rounds that were asked for are accepted.
+func (m *merger) finished() bool {
+	until := m.o.UntilRound
+	return until != 0 && max(m.number, m.o.AfterRound) >= until
 }
 
 // head returns the next round of a stream, nil where it stopped.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/invariants"
 )
 
 // Validator is the last check before a commit. Validate runs under the commit
@@ -74,6 +75,9 @@ type place struct {
 //	the error of ctx
 func (l *Log) Reserve(ctx context.Context, r Request) (Ticket, error) {
 	r.withDefaults()
+	if invariants.Enabled && (r.Bytes < frmHeader || r.Bytes%8 != 0) {
+		invariants.Fail("reservation of %d bytes is not a FrameBytes", r.Bytes)
+	}
 	if r.Bytes > l.MaxFrame() {
 		return Ticket{}, &fault.TooLarge{Kind: fault.ErrRowTooLarge, Size: r.Bytes, Limit: l.MaxFrame()}
 	}

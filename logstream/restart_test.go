@@ -3,6 +3,7 @@ package logstream
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -293,3 +294,23 @@ var errRefused = fmt.Errorf("refused")
 type refusal struct{}
 
 func (refusal) Validate(uint64) error { return errRefused }
+
+// TestOnTheOperatingSystem is a life of several incarnations on real files.
+func TestOnTheOperatingSystem(t *testing.T) {
+	h := newHistory()
+	o := testOptions(vfs.OS(), 2)
+	o.Dir = filepath.Join(t.TempDir(), "log")
+	for restart := range 3 {
+		l := h.recover(t, o)
+		workload(t, l, h, uint64(restart), 4, 15)
+		for cts, j := range h.jobs {
+			if cts <= l.Durable() {
+				rec, _, err := l.ReadAt(h.addresses[cts][0], nil)
+				require.NoError(t, err)
+				requireRecord(t, j.all()[0], rec)
+			}
+		}
+		closeLog(t, l)
+	}
+	h.check(t, o)
+}

@@ -183,7 +183,7 @@ func (m *merger) compareMark(e *evidence) error {
 // endLive ends a scan of a log that is being written.
 func (m *merger) endLive() (Tail, error) {
 	t := Tail{Start: m.start(m.ends)}
-	if t.NextRound > m.o.UntilRound {
+	if m.finished() {
 		return t, nil
 	}
 	reason := m.whyEnded()
