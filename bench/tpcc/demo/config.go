@@ -32,7 +32,6 @@ type Config struct {
 	Stderr     io.Writer // of the children
 
 	Progress func(phase string, done, total int64) // nil = none
-	Round    func(Round)                           // after each round; nil = none
 }
 
 // Validate checks the ranges.

@@ -50,9 +50,6 @@ func (r *runner) run(ctx context.Context) error {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
 		r.report.Rounds = append(r.report.Rounds, round)
-		if r.config.Round != nil {
-			r.config.Round(round)
-		}
 		if round.Violations() > 0 {
 			return fmt.Errorf("round %d: %w", n, ErrViolation)
 		}
