@@ -57,7 +57,7 @@ type benchFlags struct {
 
 func (f *benchFlags) add(cmd *cobra.Command, rows []int64, runs int) {
 	flags := cmd.Flags()
-	strategyFlag(flags, &f.strategy, allStrategies)
+	strategyFlag(cmd, &f.strategy, allStrategies)
 	flags.StringVar(&f.dir, "dir", "", "directory to put databases in; they are removed (default: a temporary one)")
 	flags.StringVar(&f.json, "json", "", "file to write one JSON object a line to; - prints them instead of the table")
 	flags.Int64SliceVar(&f.rows, "rows", rows, "numbers of rows")

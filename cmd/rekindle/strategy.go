@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/rekindledb/rekindle"
 )
@@ -13,8 +13,8 @@ import (
 // allStrategies stands for every index strategy of the build.
 const allStrategies = "all"
 
-func strategyFlag(flags *pflag.FlagSet, value *string, preset string) {
-	flags.StringVar(value, "strategy", preset, fmt.Sprintf("index strategy: %s, or %s", strings.Join(rekindle.IndexStrategies(), ", "), allStrategies))
+func strategyFlag(cmd *cobra.Command, value *string, preset string) {
+	cmd.Flags().StringVar(value, "strategy", preset, fmt.Sprintf("index strategy: %s, or %s", strings.Join(rekindle.IndexStrategies(), ", "), allStrategies))
 }
 
 // strategiesNamed returns the strategies that a flag names.
