@@ -281,7 +281,7 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			h := r.domain.Register()
-			for i := uint64(0); !stop.Load() && i < 20000; i++ {
+			for i := uint64(0); !stop.Load() && i < uint64(effort(16000)); i++ {
 				h.Pin()
 				err := r.Insert(h, orderKey(w, i), 1, nil)
 				h.Unpin()
@@ -295,8 +295,8 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 	}
 	defer wg.Wait()
 	defer stop.Store(true)
-	for round := range uint64(10) {
-		for done[0].Load() < round*1500 {
+	for round := range uint64(effort(8) + 2) {
+		for done[0].Load() < round*uint64(effort(1400)) {
 			runtime.Gosched()
 		}
 		var before, after [writers]uint64

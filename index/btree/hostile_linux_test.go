@@ -41,7 +41,7 @@ func TestTornReads(t *testing.T) {
 		block := fenced(t, atEnd)
 		rnd := newRand(t)
 		tree := &Tree{}
-		for range effort(40000) {
+		for range effort(12000) {
 			fillNonsense(rnd, block)
 			g := guard{node: node{unsafe.Pointer(&block[0])}, state: unsafe.Pointer(&block[0])}
 			g.seen = g.word0()&^(latched|obsolete) + versionStep // not what is there

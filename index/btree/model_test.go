@@ -85,7 +85,7 @@ var keyMakers = []struct {
 	}},
 	{"long", func(r *rand.Rand) []byte { return randomBytes(r, r.IntN(1200), 2) }},
 	{"huge", func(r *rand.Rand) []byte {
-		key := make([]byte, r.IntN(MaxKey-8)+8)
+		key := make([]byte, r.IntN(effort(MaxKey-8)+1)+8)
 		copy(key[len(key)-8:], binary.BigEndian.AppendUint64(nil, r.Uint64()))
 		return key
 	}},

@@ -270,7 +270,7 @@ func TestScanUnderChange(t *testing.T) {
 
 // scanSteady expects the steady entries, whose rows are odd.
 func (w *worker) scanSteady(steady []entry, reverse bool) error {
-	for range effort(20) {
+	for range effort(16) {
 		var c index.Cursor
 		var b index.Batch
 		n, last := 0, entry{}
@@ -336,7 +336,7 @@ func TestBatchUnderChange(t *testing.T) {
 }
 
 func (w *worker) batches(n uint64, key func(uint64) []byte) error {
-	for range effort(2000) {
+	for range effort(800) {
 		var keys [][]byte
 		var want []rowid.ID
 		for range w.rnd.IntN(40) {
