@@ -148,6 +148,10 @@ func (c *catalog) openTable(ctx context.Context, wanted *schema.Table) (*txn.Tab
 	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}
+	if err := c.db.enter(); err != nil {
+		return nil, err
+	}
+	defer c.db.leave()
 	c.ddl.Lock()
 	defer c.ddl.Unlock()
 	t, err := c.find(wanted.Name)
@@ -223,10 +227,19 @@ func (c *catalog) store(ctx context.Context, id rowid.Table, s *schema.Table) er
 	if err := tx.SetDurability(logstream.Durability{Mode: logstream.Sync}); err != nil {
 		return err
 	}
-	if err := tx.Insert(system, row); err != nil {
+	if err := insertDefinition(&tx, system, row); err != nil {
 		return err
 	}
 	return tx.Commit(context.WithoutCancel(ctx))
+}
+
+func insertDefinition(tx *txn.Tx, system *txn.Table, row []byte) error {
+	call, err := tx.Enter()
+	if err != nil {
+		return err
+	}
+	defer call.Leave()
+	return call.Insert(system, row)
 }
 
 func (c *catalog) add(t *txn.Table) {

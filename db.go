@@ -47,10 +47,25 @@ type DB struct {
 	growth       growth
 
 	background sync.WaitGroup
+	life       context.Context // ends when Close takes things down
 	stop       context.CancelFunc
+	closing    sync.Mutex   // one Close at a time
+	calls      sync.RWMutex // read-locked by calls outside of transactions
 	closed     atomic.Bool
-	closing    sync.Mutex
 }
+
+// enter begins a call outside of a transaction, which Close waits for; leave
+// ends it.
+func (db *DB) enter() error {
+	db.calls.RLock()
+	if db.closed.Load() {
+		db.calls.RUnlock()
+		return fault.ErrClosed
+	}
+	return nil
+}
+
+func (db *DB) leave() { db.calls.RUnlock() }
 
 // Open opens the database in a directory, recovering it if it was not closed,
 // or creates one there. It can take as long as the log's tail is long, and with
@@ -100,6 +115,9 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		return err
 	}
 	if err := db.catalog.load(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return db.openCheckpointer()
@@ -206,12 +224,14 @@ func (db *DB) Close(ctx context.Context) error {
 	}
 	db.awaitTransactions(ctx)
 	db.closed.Store(true)
+	db.stop()
+	db.calls.Lock() // those under way have ended
+	defer db.calls.Unlock()
+	db.background.Wait()
 	var errs []error
 	if n := db.manager.Close(); n > 0 {
 		errs = append(errs, fmt.Errorf("%w: %d", fault.ErrOpenTransactions, n))
 	}
-	db.stop()
-	db.background.Wait()
 	errs = append(errs, db.lastCheckpoint(ctx), db.release(ctx))
 	return errors.Join(errs...)
 }

@@ -87,6 +87,40 @@ func TestTooLarge(t *testing.T) {
 	require.Len(t, allItems(t, db, items), 1)
 }
 
+// TestSearchBeyondTheKeyLimit looks for keys that are too long for an index,
+// also where lengths pass what it counts them with.
+func TestSearchBeyondTheKeyLimit(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		db, items := openItems(t, vfs.NewMem(), rekindle.Options{IndexStrategy: strategy})
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Insert(tx, &item{ID: 1, Name: strings.Repeat("a", 100)}))
+			require.NoError(t, items.Insert(tx, &item{ID: 2, Name: strings.Repeat("a", 4000)}))
+			require.NoError(t, items.Insert(tx, &item{ID: 3, Name: strings.Repeat("b", 100)}))
+		})
+		for _, n := range []int{4095, 4096, 4097, 65533, 65534, 65536, 65540, 65600, 1 << 20} {
+			name := strings.Repeat("a", n)
+			require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+				require.ErrorIs(t, items.GetBy(tx, "name", &item{Name: name}), rekindle.ErrNotFound)
+				for _, reverse := range []bool{false, true} {
+					require.Equal(t, []int64{3}, ids(t, items, tx, rekindle.Query{Index: "name", From: rekindle.Key(name), Reverse: reverse}), n)
+					require.Len(t, ids(t, items, tx, rekindle.Query{Index: "name", To: rekindle.Key(name), Reverse: reverse}), 2, n)
+					require.Empty(t, ids(t, items, tx, rekindle.Query{Index: "name", Prefix: rekindle.Key(name), Starting: true, Reverse: reverse}))
+				}
+				return nil
+			}))
+		}
+		require.NoError(t, db.Close(t.Context()))
+	}
+}
+
+func ids(t *testing.T, items *rekindle.Table[item], tx *rekindle.Tx, q rekindle.Query) (found []int64) {
+	for row, err := range items.Scan(tx, q) {
+		require.NoError(t, err)
+		found = append(found, row.ID)
+	}
+	return found
+}
+
 func TestWrongQueries(t *testing.T) {
 	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
 	defer db.Close(t.Context())

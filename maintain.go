@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
 
-// growth decides when the log has grown enough for a checkpoint.
+// growth decides when the log has grown enough for a checkpoint. next and limit
+// are 0 in a database without automatic ones.
 type growth struct {
 	next    atomic.Uint64 // checkpoint when so many bytes have been logged
 	limit   atomic.Uint64 // refuse writers here while checkpoints fail
@@ -16,14 +18,19 @@ type growth struct {
 	failure atomic.Pointer[error] // of the last checkpoint
 }
 
-// stallFactor times CheckpointBytes is how far the log's tail may grow while
-// checkpoints fail.
-const stallFactor = 16
+const (
+	// stallFactor times CheckpointBytes is how far the log's tail may grow while
+	// checkpoints fail.
+	stallFactor = 16
+	// checkpointRetry is how long the next checkpoint waits after a failed one,
+	// whoever asks.
+	checkpointRetry = 100 * time.Millisecond
+)
 
 // start begins the background work.
 func (db *DB) start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	db.stop = cancel
+	db.life, db.stop = ctx, cancel
 	db.growth.due = make(chan struct{}, 1)
 	if db.opts.ReadOnly {
 		return
@@ -34,7 +41,10 @@ func (db *DB) start() {
 		db.collector.Run(ctx)
 	})
 	if db.opts.CheckpointBytes > 0 {
-		db.expectCheckpoint(db.manager.Logged())
+		db.expectCheckpoint(db.manager.Logged(), uint64(db.report.TailBytes))
+		if db.report.TailBytes >= db.opts.CheckpointBytes {
+			db.askForCheckpoint()
+		}
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
 	}
 }
@@ -59,18 +69,22 @@ func (db *DB) recycleOrdinals(ctx context.Context) {
 	}
 }
 
-func (db *DB) expectCheckpoint(logged uint64) {
+// expectCheckpoint sets the next goal. The newest checkpoint describes what had
+// been logged when Logged was at logged, but for a tail from before Open.
+func (db *DB) expectCheckpoint(logged, tail uint64) {
 	bytes := uint64(db.opts.CheckpointBytes)
 	db.growth.limit.Store(logged + stallFactor*bytes)
-	db.growth.next.Store(logged + bytes)
+	db.growth.next.Store(max(1, logged+bytes-min(bytes, tail)))
 }
 
 // noticeGrowth asks for a checkpoint if one is due.
 func (db *DB) noticeGrowth() {
-	next := db.growth.next.Load()
-	if next == 0 || db.manager.Logged() < next {
-		return
+	if next := db.growth.next.Load(); next != 0 && db.manager.Logged() >= next {
+		db.askForCheckpoint()
 	}
+}
+
+func (db *DB) askForCheckpoint() {
 	select {
 	case db.growth.due <- struct{}{}:
 	default: // asked for already
@@ -78,12 +92,13 @@ func (db *DB) noticeGrowth() {
 }
 
 // stalled refuses writers when the tail has grown too long because checkpoints
-// keep failing.
+// keep failing. Nothing else asks for another try then, so it does.
 func (db *DB) stalled() error {
-	failure := db.growth.failure.Load()
-	if failure == nil || db.manager.Logged() < db.growth.limit.Load() {
+	failure, limit := db.growth.failure.Load(), db.growth.limit.Load()
+	if failure == nil || limit == 0 || db.manager.Logged() < limit {
 		return nil
 	}
+	db.askForCheckpoint()
 	return fmt.Errorf("%w: %w", fault.ErrCheckpointStalled, *failure)
 }
 
@@ -96,7 +111,17 @@ func (db *DB) checkpointWhenDue(ctx context.Context) {
 		}
 		if err := db.checkpoint(ctx); err != nil && ctx.Err() == nil {
 			db.opts.Logger.Warn("checkpoint failed", "error", err)
+			db.pauseCheckpoints(ctx)
 		}
+	}
+}
+
+func (db *DB) pauseCheckpoints(ctx context.Context) {
+	timer := time.NewTimer(checkpointRetry)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 
@@ -104,32 +129,45 @@ func (db *DB) checkpointWhenDue(ctx context.Context) {
 func (db *DB) checkpoint(ctx context.Context) error {
 	logged := db.manager.Logged()
 	_, err := db.checkpointer.Run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err // given up, which says nothing about the next one
+	}
+	if db.opts.CheckpointBytes > 0 {
+		db.setGoal(logged, err)
+	}
 	if err != nil {
 		db.growth.failure.Store(&err)
-		db.growth.next.Store(db.manager.Logged() + uint64(max(0, db.opts.CheckpointBytes))/4 + 1)
 		return err
 	}
 	db.growth.failure.Store(nil)
-	if db.opts.CheckpointBytes > 0 {
-		db.expectCheckpoint(logged)
-	}
 	return nil
+}
+
+func (db *DB) setGoal(logged uint64, err error) {
+	if err == nil {
+		db.expectCheckpoint(logged, 0)
+	} else {
+		db.growth.next.Store(db.manager.Logged() + uint64(db.opts.CheckpointBytes)/4 + 1)
+	}
 }
 
 // Checkpoint writes a checkpoint of everything that is durable now, so that an
 // Open after a crash replays only what comes later. It does not hold up
 // transactions. ErrReadOnly on a read-only database.
 func (db *DB) Checkpoint(ctx context.Context) error {
-	if db.closed.Load() {
-		return fault.ErrClosed
+	if err := db.enter(); err != nil {
+		return err
 	}
+	defer db.leave()
 	if db.checkpointer == nil {
 		return fault.ErrReadOnly
 	}
-	db.background.Add(1) // Close waits for it before it takes things down
-	defer db.background.Done()
-	if db.closed.Load() {
-		return fault.ErrClosed
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(db.life, cancel)()
+	err := db.checkpoint(ctx)
+	if err != nil && db.life.Err() != nil {
+		return fmt.Errorf("%w: %w", fault.ErrClosed, err)
 	}
-	return db.checkpoint(ctx)
+	return err
 }

@@ -74,51 +74,56 @@ func (t *RowTable) Schema() *TableSchema { return t.t.Schema }
 
 // Get returns the row with a primary key; ErrNotFound if there is none.
 func (t *RowTable) Get(tx *Tx, key ...any) (Row, error) {
-	encoded, err := t.t.Layout.AppendKeyValues(tx.key[:0], 0, key, false)
+	c, err := tx.inner.Enter()
 	if err != nil {
 		return nil, err
 	}
-	stored, found, err := tx.inner.Get(t.t, 0, encoded)
+	defer c.Leave()
+	if c.Key, err = t.t.Layout.AppendKeyValues(c.Key[:0], 0, key, false); err != nil {
+		return nil, err
+	}
+	stored, found, err := c.Get(t.t, 0, c.Key)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, notFound(t.t, 0, encoded)
+		return nil, notFound(t.t, 0, c.Key)
 	}
 	return t.t.Layout.DecodeRow(stored)
 }
 
 // Insert adds a row; see Table.Insert.
-func (t *RowTable) Insert(tx *Tx, row Row) error {
-	if err := t.encode(tx, row); err != nil {
-		return err
-	}
-	return tx.inner.Insert(t.t, tx.row)
-}
+func (t *RowTable) Insert(tx *Tx, row Row) error { return t.write(tx, row, insertRow) }
 
 // Update replaces the row with the primary key of row; see Table.Update.
-func (t *RowTable) Update(tx *Tx, row Row) error {
-	if err := t.encode(tx, row); err != nil {
-		return err
-	}
-	return updateRow(tx, t.t)
-}
+func (t *RowTable) Update(tx *Tx, row Row) error { return t.write(tx, row, updateRow) }
 
 // Upsert replaces the row with the primary key of row, or adds it.
-func (t *RowTable) Upsert(tx *Tx, row Row) error {
-	if err := t.encode(tx, row); err != nil {
+func (t *RowTable) Upsert(tx *Tx, row Row) error { return t.write(tx, row, upsertRow) }
+
+func (t *RowTable) write(tx *Tx, row Row, statement func(*txn.Call, *txn.Table) error) error {
+	c, err := tx.inner.Enter()
+	if err != nil {
 		return err
 	}
-	return tx.inner.Upsert(t.t, tx.row)
+	defer c.Leave()
+	if c.Row, err = t.t.Layout.AppendRow(c.Row[:0], row); err != nil {
+		return err
+	}
+	return statement(c, t.t)
 }
 
 // Delete removes the row with a primary key; ErrNotFound if there is none.
 func (t *RowTable) Delete(tx *Tx, key ...any) error {
-	encoded, err := t.t.Layout.AppendKeyValues(tx.key[:0], 0, key, false)
+	c, err := tx.inner.Enter()
 	if err != nil {
 		return err
 	}
-	return deleteRow(tx, t.t, encoded)
+	defer c.Leave()
+	if c.Key, err = t.t.Layout.AppendKeyValues(c.Key[:0], 0, key, false); err != nil {
+		return err
+	}
+	return deleteRow(c, t.t)
 }
 
 // Scan returns the rows that a query selects; see Table.Scan.
@@ -135,9 +140,4 @@ func (t *RowTable) Scan(tx *Tx, q Query) iter.Seq2[Row, error] {
 			yield(nil, err)
 		}
 	}
-}
-
-func (t *RowTable) encode(tx *Tx, row Row) (err error) {
-	tx.row, err = t.t.Layout.AppendRow(tx.row[:0], row)
-	return err
 }

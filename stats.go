@@ -29,11 +29,10 @@ type Stats struct {
 
 // Stats returns the present figures, on a closed database zeros.
 func (db *DB) Stats() Stats {
-	db.closing.Lock()
-	defer db.closing.Unlock()
-	if db.closed.Load() {
+	if db.enter() != nil {
 		return Stats{}
 	}
+	defer db.leave()
 	var s Stats
 	db.transactionStats(&s)
 	db.storageStats(&s)

@@ -65,15 +65,20 @@ func (t *Table[T]) Get(tx *Tx, row *T) error { return t.get(tx, 0, row) }
 // place and faster than one by one. It returns the positions of those that are
 // not there, which are left unchanged.
 func (t *Table[T]) GetMany(tx *Tx, rows []T) (missing []int, err error) {
+	c, err := tx.inner.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Leave()
 	keys := make([][]byte, len(rows))
-	var buf []byte
+	c.Key = c.Key[:0]
 	for i := range rows {
-		from := len(buf)
-		buf = t.mapping.AppendKey(buf, 0, unsafe.Pointer(&rows[i]))
-		keys[i] = buf[from:len(buf):len(buf)] // a grown buf leaves earlier keys where they are
+		from := len(c.Key)
+		c.Key = t.mapping.AppendKey(c.Key, 0, unsafe.Pointer(&rows[i]))
+		keys[i] = c.Key[from:len(c.Key):len(c.Key)] // a grown buffer leaves earlier keys where they are
 	}
 	next := 0
-	err = tx.inner.GetMany(t.t, 0, keys, func(i int, stored []byte) error {
+	err = c.GetMany(t.t, 0, keys, func(i int, stored []byte) error {
 		for ; next < i; next++ {
 			missing = append(missing, next)
 		}
@@ -101,53 +106,56 @@ func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
 }
 
 func (t *Table[T]) get(tx *Tx, index int, row *T) error {
-	key := t.mapping.AppendKey(tx.key[:0], index, unsafe.Pointer(row))
-	stored, found, err := tx.inner.Get(t.t, index, key)
+	c, err := tx.inner.Enter()
+	if err != nil {
+		return err
+	}
+	defer c.Leave()
+	c.Key = t.mapping.AppendKey(c.Key[:0], index, unsafe.Pointer(row))
+	stored, found, err := c.Get(t.t, index, c.Key)
 	if err != nil {
 		return err
 	}
 	if !found {
-		return notFound(t.t, index, key)
+		return notFound(t.t, index, c.Key)
 	}
 	return t.mapping.DecodeRow(stored, unsafe.Pointer(row))
 }
 
 // Insert adds a row. ErrDuplicateKey if its primary key or another unique key
 // is taken.
-func (t *Table[T]) Insert(tx *Tx, row *T) error {
-	if err := t.encode(tx, row); err != nil {
-		return err
-	}
-	return tx.inner.Insert(t.t, tx.row)
-}
+func (t *Table[T]) Insert(tx *Tx, row *T) error { return t.write(tx, row, insertRow) }
 
 // Update replaces the row with the primary key of row. ErrNotFound if there is
 // none, ErrDuplicateKey if another row has one of its new unique keys.
-func (t *Table[T]) Update(tx *Tx, row *T) error {
-	if err := t.encode(tx, row); err != nil {
-		return err
-	}
-	return updateRow(tx, t.t)
-}
+func (t *Table[T]) Update(tx *Tx, row *T) error { return t.write(tx, row, updateRow) }
 
 // Upsert replaces the row with the primary key of row, or adds it.
-func (t *Table[T]) Upsert(tx *Tx, row *T) error {
-	if err := t.encode(tx, row); err != nil {
+func (t *Table[T]) Upsert(tx *Tx, row *T) error { return t.write(tx, row, upsertRow) }
+
+// write encodes a row and runs a statement with it.
+func (t *Table[T]) write(tx *Tx, row *T, statement func(*txn.Call, *txn.Table) error) error {
+	c, err := tx.inner.Enter()
+	if err != nil {
 		return err
 	}
-	return tx.inner.Upsert(t.t, tx.row)
+	defer c.Leave()
+	if c.Row, err = t.mapping.AppendRow(c.Row[:0], unsafe.Pointer(row)); err != nil {
+		return err
+	}
+	return statement(c, t.t)
 }
 
 // Delete removes the row whose primary key is in row's key fields.
 // ErrNotFound if there is none.
 func (t *Table[T]) Delete(tx *Tx, row *T) error {
-	key := t.mapping.AppendKey(tx.key[:0], 0, unsafe.Pointer(row))
-	return deleteRow(tx, t.t, key)
-}
-
-func (t *Table[T]) encode(tx *Tx, row *T) (err error) {
-	tx.row, err = t.mapping.AppendRow(tx.row[:0], unsafe.Pointer(row))
-	return err
+	c, err := tx.inner.Enter()
+	if err != nil {
+		return err
+	}
+	defer c.Leave()
+	c.Key = t.mapping.AppendKey(c.Key[:0], 0, unsafe.Pointer(row))
+	return deleteRow(c, t.t)
 }
 
 // Scan returns the rows that a query selects, in the order of its index. They
@@ -191,18 +199,24 @@ func (t *Table[T]) All(tx *Tx) iter.Seq2[T, error] { return t.Scan(tx, Query{}) 
 // Name returns the table's name.
 func (t *Table[T]) Name() string { return t.t.Name() }
 
-func updateRow(tx *Tx, t *txn.Table) error {
-	found, err := tx.inner.Update(t, tx.row)
+// These statements work on the row, or the key, in the call's buffer.
+
+func insertRow(c *txn.Call, t *txn.Table) error { return c.Insert(t, c.Row) }
+
+func upsertRow(c *txn.Call, t *txn.Table) error { return c.Upsert(t, c.Row) }
+
+func updateRow(c *txn.Call, t *txn.Table) error {
+	found, err := c.Update(t, c.Row)
 	if err == nil && !found {
-		err = notFound(t, 0, t.Layout.AppendKey(tx.key[:0], 0, tx.row))
+		err = notFound(t, 0, t.Layout.AppendKey(c.Key[:0], 0, c.Row))
 	}
 	return err
 }
 
-func deleteRow(tx *Tx, t *txn.Table, key []byte) error {
-	found, err := tx.inner.Delete(t, key)
+func deleteRow(c *txn.Call, t *txn.Table) error {
+	found, err := c.Delete(t, c.Key)
 	if err == nil && !found {
-		err = notFound(t, 0, key)
+		err = notFound(t, 0, c.Key)
 	}
 	return err
 }

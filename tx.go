@@ -16,8 +16,6 @@ import (
 type Tx struct {
 	inner txn.Tx
 	db    *DB
-	key   [64]byte // room for encoded keys, so that reads do not allocate
-	row   []byte   // the row being written
 }
 
 // Begin starts a transaction, which must be ended by Commit or Rollback. View

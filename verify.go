@@ -2,17 +2,16 @@ package rekindle
 
 import (
 	"context"
-
-	"github.com/rekindledb/rekindle/internal/fault"
 )
 
 // CrossCheck compares every index with a scan of its table, in one snapshot,
 // and returns the number of rows. A difference is ErrCorrupt and names the
 // index. It reads every row.
 func (db *DB) CrossCheck(ctx context.Context) (rows int64, err error) {
-	if db.closed.Load() {
-		return 0, fault.ErrClosed
+	if err := db.enter(); err != nil {
+		return 0, err
 	}
+	defer db.leave()
 	tx, err := db.manager.Begin(ctx, false)
 	if err != nil {
 		return 0, err

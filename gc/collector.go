@@ -19,11 +19,16 @@ const (
 	// interval is how often the collector looks at the watermark while there
 	// is garbage waiting for it.
 	interval = 5 * time.Millisecond
-	// stepItems bounds the work done in one go, so that Close need not wait.
-	stepItems = 4096
-	// assistBacklog is the backlog above which writers collect too.
-	assistBacklog = 1 << 17
-	assistItems   = 512
+	// stepItems bounds the work done in one go, so that nobody waits long for
+	// the collector's lock.
+	stepItems = 256
+	// assistBacklog is the backlog above which writers help a collector that is
+	// behind, and throttleBacklog that above which they wait for it if others
+	// are helping already.
+	assistBacklog   = 1 << 14
+	throttleBacklog = 1 << 16
+	assistItems     = 128
+	throttle        = 200 * time.Microsecond
 )
 
 // Collector removes versions, entries and rows. Step, Assist, Suspects and
@@ -36,9 +41,11 @@ type Collector struct {
 	mu      sync.Mutex // one goroutine collects at a time
 	waiting txn.GarbageList
 	due     txn.GarbageList
-	verdict suspectVerdict
+	sweeper txn.Sweeper
+	record  []byte
 
 	backlog  atomic.Int64
+	behind   atomic.Bool // the last step left work that was due
 	removed  atomic.Int64
 	kept     atomic.Int64
 	recycled atomic.Int64
@@ -84,14 +91,20 @@ func (c *Collector) Settle(ctx context.Context) {
 // not. While a step moves them from one list to the next some are not counted.
 func (c *Collector) Backlog() int { return int(c.backlog.Load()) + c.m.Garbage.Len() }
 
-// Assist works off some garbage on the caller's goroutine if the collector has
-// fallen far behind and nobody else is at it.
+// Assist keeps writers from producing garbage faster than it is collected. If
+// much of it is due they collect some, or pause for a moment while others do.
+// Garbage that waits for an old snapshot slows nobody down.
 func (c *Collector) Assist() {
-	if c.Backlog() < assistBacklog || !c.mu.TryLock() {
+	backlog := c.Backlog()
+	if backlog < assistBacklog || !c.behind.Load() {
 		return
 	}
-	c.step(assistItems)
-	c.mu.Unlock()
+	if c.mu.TryLock() {
+		c.step(assistItems)
+		c.mu.Unlock()
+	} else if backlog > throttleBacklog {
+		time.Sleep(throttle) // the processor is better used by those who collect
+	}
 }
 
 // Step works off at most limit pieces that are due and returns how many it
@@ -108,6 +121,7 @@ func (c *Collector) step(limit int) int {
 	done := c.drain(&c.due, limit, watermark)
 	done += c.drain(&c.waiting, limit-done, watermark)
 	c.count()
+	c.behind.Store(done == limit)
 	return done
 }
 
@@ -210,8 +224,8 @@ func (c *Collector) recordHasKey(t *txn.Table, g txn.Garbage, cold logstream.Add
 	if cold == 0 {
 		return false, nil
 	}
-	record, buf, err := c.m.Log.ReadAt(cold, c.verdict.buf)
-	c.verdict.buf = buf
+	record, buf, err := c.m.Log.ReadAt(cold, c.record)
+	c.record = buf
 	if err != nil || record.Row != g.Row {
 		return false, err
 	}
@@ -222,34 +236,13 @@ func (c *Collector) recordHasKey(t *txn.Table, g txn.Garbage, cold logstream.Add
 // false if the row went to another place in the log, so that the verdict says
 // nothing.
 func (c *Collector) remove(t *txn.Table, g txn.Garbage, cold logstream.Address) (done bool, err error) {
-	v := &c.verdict
-	v.m, v.t, v.g, v.cold = c.m, t, g, cold
-	v.moved, v.err = false, nil
 	c.h.Pin()
-	removed, err := t.Indexes[g.Index].Remove(c.h, g.Key, g.Row, v.dead)
+	removed, done, err := c.sweeper.Sweep(c.m, c.h, t, g, cold)
 	c.h.Unpin()
 	if removed {
 		c.removed.Add(1)
 	}
-	return !v.moved, errors.Join(err, v.err)
-}
-
-// suspectVerdict is the question that an index asks under the key's latch.
-type suspectVerdict struct {
-	m     *txn.Manager
-	t     *txn.Table
-	g     txn.Garbage
-	cold  logstream.Address // known not to have the key
-	buf   []byte
-	moved bool
-	err   error
-}
-
-func (v *suspectVerdict) dead() bool {
-	holds, cold, err := v.m.HoldsKey(v.t, v.g.Row.Ordinal(), int(v.g.Index), v.g.Key)
-	v.err = err
-	v.moved = cold != 0 && cold != v.cold
-	return err == nil && !holds && !v.moved
+	return done, err
 }
 
 // Suspects calls f with every suspect that is not worked off: what a

@@ -291,10 +291,11 @@ func (s *session) abort() {
 	s.h.Pin()
 	for i := len(s.writes) - 1; i >= 0; i-- {
 		w := &s.writes[i]
+		tombstone := s.version(w).tombstone()
 		s.swapBack(w.table, w.ordinal, w.ref, w.base)
-		s.suspectKeys(w.table, w.ordinal, w.ref, w.keyMask)
-		if w.base == 0 {
-			s.m.Garbage.free(0, w.table.row(w.ordinal))
+		clean := s.dropKeys(w.table, w.ordinal, w.ref, w.keyMask)
+		if w.base == 0 { // a tombstone's keys became suspects when it was written
+			s.freeRow(w.table, w.ordinal, clean && !tombstone)
 		}
 	}
 	s.h.Unpin()

@@ -20,16 +20,11 @@ type many struct {
 
 // GetMany looks up many keys of a unique index together, so that their cache
 // misses overlap, and calls f with the row of each key that has one. The row is
-// valid during the call, in which tx must not be used.
-func (tx *Tx) GetMany(t *Table, number int, keys [][]byte, f func(i int, row []byte) error) error {
-	s, err := tx.enter()
-	if err != nil {
-		return err
-	}
-	defer s.leave()
+// valid while f runs. keys is overwritten.
+func (c *Call) GetMany(t *Table, number int, keys [][]byte, f func(i int, row []byte) error) error {
 	for from := 0; from < len(keys); from += manyKeys {
 		batch := keys[from:min(from+manyKeys, len(keys))]
-		if err := s.getMany(t, number, batch, func(i int, row []byte) error { return f(from+i, row) }); err != nil {
+		if err := c.s.getMany(t, number, batch, func(i int, row []byte) error { return f(from+i, row) }); err != nil {
 			return err
 		}
 	}
@@ -71,6 +66,9 @@ func (s *session) getMany(t *Table, number int, keys [][]byte, f func(i int, row
 // lookup finds the candidates of all keys.
 func (m *many) lookup(s *session, ix index.Index, keys [][]byte) (err error) {
 	m.looked, m.ends = m.looked[:0], m.ends[:0]
+	for i := range keys {
+		keys[i] = searchable(keys[i])
+	}
 	if b, ok := ix.(index.BatchLooker); ok {
 		m.looked, m.ends, err = b.LookupBatch(s.h, keys, m.looked, m.ends)
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/schema"
 )
 
 // errMoved says that a slot no longer holds the log address that was read: its
@@ -13,23 +14,19 @@ import (
 var errMoved = errors.New("row moved while it was read")
 
 // Get returns the row whose key in the given index is key, or found false.
-// Index must be unique. The row is a copy, valid until the next call on tx.
-func (tx *Tx) Get(t *Table, index int, key []byte) (row []byte, found bool, err error) {
-	s, err := tx.enter()
-	if err != nil {
-		return nil, false, err
-	}
+// Index must be unique.
+func (c *Call) Get(t *Table, index int, key []byte) (row []byte, found bool, err error) {
+	s := c.s
 	s.h.Pin()
 	_, found, err = s.locate(t, index, key)
 	s.h.Unpin()
-	s.leave()
 	return s.row, found, err
 }
 
 // locate finds the row that s sees under key and leaves its payload in s.row.
 // Pinned on entry and on return.
 func (s *session) locate(t *Table, index int, key []byte) (ordinal uint64, found bool, err error) {
-	s.rows, err = t.Indexes[index].Lookup(s.h, key, s.rows[:0])
+	s.rows, err = t.Indexes[index].Lookup(s.h, searchable(key), s.rows[:0])
 	if err != nil {
 		return 0, false, err
 	}
@@ -45,6 +42,11 @@ func (s *session) locate(t *Table, index int, key []byte) (ordinal uint64, found
 	}
 	return 0, false, nil
 }
+
+// searchable cuts a key to what indexes take. Keys above MaxKeySize are never
+// entered. With those that are it compares as its first bytes do, because no
+// key is the beginning of another one.
+func searchable(key []byte) []byte { return key[:min(len(key), schema.MaxKeySize)] }
 
 // visible returns the word of the version in a chain that s sees, 0 if there
 // is none or it is a tombstone.

@@ -63,6 +63,7 @@ func (s *session) giveBuffers(b *scanBuffers) {
 
 // Scan opens an iterator. Errors come from Next through Err.
 func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
+	r.Lo, r.Hi = searchable(r.Lo), searchable(r.Hi)
 	it := &Iterator{tx: tx, t: t, number: number, r: r, more: true, at: -1}
 	s, err := tx.enter()
 	if err != nil {

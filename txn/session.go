@@ -49,6 +49,7 @@ type session struct {
 	moves     []move
 	statement uint64 // counts statements that changed something
 
+	call    Call
 	rows    []rowid.ID // candidates of a lookup
 	row     []byte     // the row handed out by the last read
 	base    []byte     // the row a statement replaces
@@ -61,6 +62,7 @@ type session struct {
 	spare   []*scanBuffers
 	touched uint64 // keeps prefetching loads alive
 	unique  uniqueCheck
+	sweeper Sweeper
 }
 
 // write is one row that a transaction has changed: one entry however often.
@@ -83,8 +85,26 @@ type Tx struct {
 	generation uint64
 }
 
-// Valid reports whether tx came from Begin; the zero value did not.
-func (tx *Tx) Valid() bool { return tx.s != nil }
+// Call is one operation under way on a transaction, with buffers for its
+// arguments. Rows that its methods return are valid until the next one or
+// Leave. While it lasts other uses of the transaction get ErrTxBusy.
+type Call struct {
+	s   *session
+	Key []byte // for the caller, kept for the next call
+	Row []byte
+}
+
+// Enter begins a call; Leave ends it.
+func (tx *Tx) Enter() (*Call, error) {
+	s, err := tx.enter()
+	if err != nil {
+		return nil, err
+	}
+	return &s.call, nil
+}
+
+// Leave ends the call.
+func (c *Call) Leave() { c.s.leave() }
 
 // enter claims the session for one operation.
 func (tx *Tx) enter() (*session, error) {
@@ -188,6 +208,7 @@ func (m *Manager) addSessions(length int) {
 	chunk := new([sessionChunk]session)
 	for i := range chunk {
 		chunk[i].m = m
+		chunk[i].call.s = &chunk[i]
 		chunk[i].h = m.Epochs.Register()
 	}
 	m.table.Store(&sessionTable{chunks: append(append([]*[sessionChunk]session(nil), old.chunks...), chunk)})

@@ -42,56 +42,50 @@ func (s *session) movedSince(v *version, index int, statement uint64) bool {
 	return false
 }
 
-// enterWrite claims the session for a statement that changes rows.
-func (tx *Tx) enterWrite() (*session, error) {
-	s, err := tx.enter()
-	if err != nil {
-		return nil, err
-	}
+// beginStatement starts a statement that changes rows.
+func (s *session) beginStatement() error {
 	if !s.writable {
-		s.leave()
-		return nil, fault.ErrTxReadOnly
+		return fault.ErrTxReadOnly
 	}
 	s.mu.Lock()
 	s.h.Pin()
-	return s, nil
+	return nil
 }
 
-func (s *session) leaveWrite() {
+func (s *session) endStatement() {
 	s.h.Unpin()
 	s.mu.Unlock()
-	s.leave()
 }
 
 // Insert adds a row. ErrDuplicateKey if a unique key of it is taken; the
 // transaction goes on as if the statement had not been.
-func (tx *Tx) Insert(t *Table, row []byte) error {
-	s, err := tx.enterWrite()
-	if err != nil {
+func (c *Call) Insert(t *Table, row []byte) error {
+	s := c.s
+	if err := s.beginStatement(); err != nil {
 		return err
 	}
-	defer s.leaveWrite()
+	defer s.endStatement()
 	return s.insert(t, row)
 }
 
 // Update replaces the row that has the primary key of row. found is false if
 // there is none.
-func (tx *Tx) Update(t *Table, row []byte) (found bool, err error) {
-	s, err := tx.enterWrite()
-	if err != nil {
+func (c *Call) Update(t *Table, row []byte) (found bool, err error) {
+	s := c.s
+	if err := s.beginStatement(); err != nil {
 		return false, err
 	}
-	defer s.leaveWrite()
+	defer s.endStatement()
 	return s.update(t, row)
 }
 
 // Upsert replaces the row with the primary key of row, or adds it.
-func (tx *Tx) Upsert(t *Table, row []byte) error {
-	s, err := tx.enterWrite()
-	if err != nil {
+func (c *Call) Upsert(t *Table, row []byte) error {
+	s := c.s
+	if err := s.beginStatement(); err != nil {
 		return err
 	}
-	defer s.leaveWrite()
+	defer s.endStatement()
 	if found, err := s.update(t, row); found || err != nil {
 		return err
 	}
@@ -100,12 +94,12 @@ func (tx *Tx) Upsert(t *Table, row []byte) error {
 
 // Delete removes the row with an encoded primary key. found is false if there
 // is none.
-func (tx *Tx) Delete(t *Table, key []byte) (found bool, err error) {
-	s, err := tx.enterWrite()
-	if err != nil {
+func (c *Call) Delete(t *Table, key []byte) (found bool, err error) {
+	s := c.s
+	if err := s.beginStatement(); err != nil {
 		return false, err
 	}
-	defer s.leaveWrite()
+	defer s.endStatement()
 	ordinal, found, err := s.locate(t, 0, key)
 	if !found || err != nil {
 		return false, err
@@ -327,18 +321,23 @@ func (s *session) suspectChangedKeys(t *Table, ordinal uint64, next *version) {
 // undoInsert takes back an insert that entered its row in the first n indexes.
 func (s *session) undoInsert(t *Table, ordinal uint64, ref arena.Ref, n int) {
 	s.swapBack(t, ordinal, ref, 0)
-	if n == 0 {
+	s.freeRow(t, ordinal, s.dropKeys(t, ordinal, ref, 1<<uint(n)-1))
+}
+
+// freeRow gives back the ordinal of a row that has never been committed: at
+// once if it has left no entries, else behind its suspects.
+func (s *session) freeRow(t *Table, ordinal uint64, clean bool) {
+	if clean {
 		t.IDs.Free(ordinal)
-		return
+	} else {
+		s.m.Garbage.free(0, t.row(ordinal))
 	}
-	s.suspectKeys(t, ordinal, ref, 1<<uint(n)-1)
-	s.m.Garbage.free(0, t.row(ordinal))
 }
 
 // undoReplace takes back a replacement that entered new keys in some indexes.
 func (s *session) undoReplace(t *Table, ordinal uint64, head indirection.Word, ref arena.Ref, gained uint64) {
 	s.swapBack(t, ordinal, ref, head)
-	s.suspectKeys(t, ordinal, ref, gained)
+	s.dropKeys(t, ordinal, ref, gained)
 }
 
 // swapBack takes this transaction's version off its slot. Nobody else may
@@ -352,17 +351,19 @@ func (s *session) swapBack(t *Table, ordinal uint64, ref arena.Ref, head indirec
 	s.h.Retire(ref, versionAt(s.m.Arena, ref).blockBytes())
 }
 
-// suspectKeys reports entries that a version which is no longer in its slot
-// has left in the indexes of a bitmap. The version is retired but, under the
-// present pin, still readable.
-func (s *session) suspectKeys(t *Table, ordinal uint64, ref arena.Ref, mask uint64) {
+// dropKeys removes the entries that a version which is no longer in its slot has
+// left in the indexes of a bitmap. The version is retired but, under the present
+// pin, still readable. It returns false if some were left to the collector.
+func (s *session) dropKeys(t *Table, ordinal uint64, ref arena.Ref, mask uint64) (clean bool) {
+	clean = true
 	v := versionAt(s.m.Arena, ref)
 	if v.tombstone() {
-		return
+		return true
 	}
 	for ; mask != 0; mask &= mask - 1 {
 		i := bits.TrailingZeros64(mask)
 		s.oldKey = t.Layout.AppendKey(s.oldKey[:0], i, v.payload())
-		s.m.Garbage.suspect(0, t.row(ordinal), i, s.oldKey)
+		clean = s.drop(t, ordinal, i, s.oldKey) && clean
 	}
+	return clean
 }
