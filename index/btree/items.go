@@ -227,7 +227,7 @@ func (n node) rewrite(it *items, level, from, to int, link uint64) {
 func (it *items) cut(level, i int, rightmost bool) int {
 	up := min(level, 1) // of an inner node the entry at the cut goes up
 	last := it.len() - 1 - up
-	if rightmost && i == it.len()-1 {
+	if rightmost && i == it.len()-1 && it.fitsCut(level, last, up) { // with a longer prefix than before it may not fit
 		return last
 	}
 	middle := it.middle(level)
