@@ -123,19 +123,19 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	x := r.create()
 	s := r.session(x)
 	base := r.arena.Stats().InUse
+	n := scaled(20_000)
 	for round := range 5 {
-		for i := range 20_000 {
+		for i := range n {
 			s.insert(fmt.Sprintf("%d key %d", round, i), 1)
 		}
-		grown := r.arena.Stats().InUse
-		require.Greater(t, grown-base, int64(300<<10))
-		require.Greater(t, x.Stats().Bytes, int64(300<<10))
+		require.Greater(t, r.arena.Stats().InUse-base, int64(16*n))
+		require.Greater(t, x.Stats().Bytes, int64(16*n))
 		r.checkpoint(x)
 		r.domain.Reclaim()
-		require.Less(t, r.arena.Stats().InUse-base, int64(64<<10))
-		require.Less(t, x.Stats().Bytes, int64(64<<10))
-		require.Greater(t, x.Stats().Mapped, int64((round+1)*300<<10))
-		require.EqualValues(t, (round+1)*20_000, x.Stats().Entries)
+		require.Less(t, r.arena.Stats().InUse-base, int64(4*n))
+		require.Less(t, x.Stats().Bytes, int64(4*n))
+		require.Greater(t, x.Stats().Mapped, int64((round+1)*16*n))
+		require.EqualValues(t, (round+1)*n, x.Stats().Entries)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestFilesAreDeterministic(t *testing.T) {
 // spoil leaves garbage in the blocks of the size of nodes that are free.
 func spoil(a *arena.Arena, rng *rand.Rand) {
 	var refs []arena.Ref
-	for range 500 {
+	for range scaled(500) {
 		ref, err := a.Alloc(0, nodeSize)
 		if err != nil {
 			break

@@ -47,7 +47,7 @@ func (x *Index) writeFile(ctx context.Context, checkpoint uint64, create func(ex
 	if err != nil {
 		return index.FileInfo{}, err
 	}
-	w := fileWriter{spec: &x.spec, id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, 0)}
+	w := fileWriter{spec: &x.spec, id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, stepFor(layers))}
 	if len(older) > 0 {
 		next := older[0].file.info
 		w.footer.older, w.footer.olderSum = next.Checkpoint, next.Sum
@@ -57,6 +57,12 @@ func (x *Index) writeFile(ctx context.Context, checkpoint uint64, create func(ex
 	}
 	info := index.FileInfo{Name: f.Name(), Size: w.out.Size(), Sum: w.out.Sum64(), Checkpoint: checkpoint}
 	return info, mapfile.Check(ctx, x.spec.FS, info.Name, info.Size, info.Sum)
+}
+
+// stepFor is the step for writing layers: small for small ones, for its buffer.
+func stepFor(layers []*layer) int {
+	const entrySize = 32 // bytes, or so
+	return int(min(nodeSize+entrySize*totalSize(layers), vfs.MaxPacedStep))
 }
 
 // fileWriter writes one file from start to end.

@@ -17,6 +17,7 @@ import (
 	"github.com/rekindledb/rekindle/index/indextest"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -76,11 +77,13 @@ func (r *rig) path(checkpoint uint64, ext string) string {
 
 func (r *rig) begin(x *Index) (index.Capture, func(string) (vfs.File, error)) {
 	r.number++
-	n := r.number
-	c, err := x.BeginCheckpoint(context.Background(), n)
+	c, err := x.BeginCheckpoint(context.Background(), r.number)
 	require.NoError(r.t, err)
-	return c, func(ext string) (vfs.File, error) { return r.fs.Create(r.path(n, ext)) }
+	return c, r.createFile
 }
+
+// createFile makes a file of the last checkpoint.
+func (r *rig) createFile(ext string) (vfs.File, error) { return r.fs.Create(r.path(r.number, ext)) }
 
 func (r *rig) checkpoint(x *Index) []index.FileInfo {
 	c, create := r.begin(x)
@@ -189,4 +192,12 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// scaled is less where all is slow.
+func scaled(n int) int {
+	if invariants.Enabled {
+		return n / 8
+	}
+	return n
 }

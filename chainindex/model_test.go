@@ -60,10 +60,11 @@ func TestModel(t *testing.T) {
 				run.rows = 1000
 			}
 			run.use(run.rig.create())
-			for range 12_000 {
+			for range scaled(12_000) {
 				run.step()
 			}
 			run.equals(run.m)
+			run.abandon()
 			t.Logf("steps by layers: %v", run.seen)
 		})
 	}
@@ -169,8 +170,7 @@ func (run *modelRun) toggleCapture() {
 		run.capture, run.create = run.begin(run.index)
 		run.line, run.written = run.m.Clone(), nil
 	case run.rng.IntN(3) == 0:
-		run.capture.Abandon()
-		run.capture = nil
+		run.abandon()
 	case run.written == nil:
 		var err error
 		run.written, err = run.capture.Write(context.Background(), run.create)
@@ -192,11 +192,15 @@ func (run *modelRun) restart() {
 	if run.files == nil {
 		return
 	}
+	run.abandon()
+	run.use(run.rig.open(run.files))
+	run.m = run.durable.Clone()
+	run.equals(run.m)
+}
+
+func (run *modelRun) abandon() {
 	if run.capture != nil {
 		run.capture.Abandon()
 		run.capture = nil
 	}
-	run.use(run.rig.open(run.files))
-	run.m = run.durable.Clone()
-	run.equals(run.m)
 }

@@ -114,13 +114,13 @@ func TestCaps(t *testing.T) {
 // Without memory for making one layer of frozen ones, checkpoints fail; the
 // chain does not grow.
 func TestCapWithoutMemory(t *testing.T) {
-	r := newLimitedRig(t, 8<<20)
+	r := newLimitedRig(t, 4<<20)
 	x := r.create()
 	s := r.session(x)
 	var full error
 	for n := 0; full == nil; n++ {
 		full = s.tryInsert(fmt.Sprintf("key %d", n), 1, nil)
-		if n%20_000 == 19_999 {
+		if n%10_000 == 9999 {
 			capture, err := x.BeginCheckpoint(context.Background(), uint64(n))
 			if err != nil {
 				require.ErrorIs(t, err, fault.ErrMemoryLimit)

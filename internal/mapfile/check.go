@@ -11,7 +11,7 @@ import (
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
-// checkStep is how many bytes are read at once.
+// checkStep is how many bytes are read at once, at most.
 const checkStep = 1 << 20
 
 // Check reads a file from its medium, where the system can do that, and
@@ -27,7 +27,7 @@ func Check(ctx context.Context, fs vfs.FS, name string, size int64, sum uint64) 
 	if err := f.DropCache(); err != nil {
 		return err
 	}
-	gotSize, gotSum, err := sumFile(ctx, f)
+	gotSize, gotSum, err := sumFile(ctx, f, make([]byte, min(max(size, 0)+1, checkStep)))
 	if err != nil {
 		return err
 	}
@@ -38,10 +38,9 @@ func Check(ctx context.Context, fs vfs.FS, name string, size int64, sum uint64) 
 }
 
 // sumFile reads a file to its end.
-func sumFile(ctx context.Context, f vfs.File) (size int64, sum uint64, err error) {
+func sumFile(ctx context.Context, f vfs.File, buf []byte) (size int64, sum uint64, err error) {
 	var d xxhash.Digest
 	d.Reset()
-	buf := make([]byte, checkStep)
 	for {
 		if err := ctx.Err(); err != nil {
 			return 0, 0, err
