@@ -13,13 +13,8 @@ import (
 
 // client runs transactions until the slice ends. What ends later does not
 // count.
-func (s *slicer) client(ctx context.Context, number uint64) error {
-	t := &transaction{
-		session: s.table.Session(),
-		rows:    s.rows,
-		rng:     rand.New(rand.NewPCG(number, uint64(s.slice.Begin))),
-		reads:   make([]uint64, s.config.Load.Reads),
-	}
+func (s *slicer) client(ctx context.Context, number int) error {
+	t := newTransaction(s.table.Session(), s.rows, number, s.config.Load.Reads)
 	var idle, hit latency.Histogram
 	began := time.Now()
 	for !s.stopped() {
@@ -47,8 +42,9 @@ func (s *slicer) client(ctx context.Context, number uint64) error {
 	return nil
 }
 
-// transaction is drawn and run, again and again.
+// transaction is drawn and run, again and again, for one client.
 type transaction struct {
+	client  int
 	session dataset.Session
 	rows    *population
 	rng     *rand.Rand
@@ -58,16 +54,27 @@ type transaction struct {
 	insert, remove uint64 // if replace
 	update         uint64 // if not
 	version        uint64
+	gone           bool // a row drawn at random was not there any more
 }
 
-// replaceShare is how many transactions there are for one that replaces a row.
-const replaceShare = 5
+func newTransaction(s dataset.Session, rows *population, client, reads int) *transaction {
+	return &transaction{
+		client:  client,
+		session: s,
+		rows:    rows,
+		rng:     rand.New(rand.NewPCG(rand.Uint64(), uint64(client))),
+		reads:   make([]uint64, reads),
+	}
+}
+
+// replaceEvery is how many transactions there are for one that replaces a row.
+const replaceEvery = 5
 
 // draw chooses what the next transaction does.
 func (t *transaction) draw() {
 	t.drawRandom()
-	if t.replace = t.rng.IntN(replaceShare) == 0; t.replace {
-		t.insert, t.remove = t.rows.replace()
+	if t.replace = t.rng.IntN(replaceEvery) == 0; t.replace {
+		t.insert, t.remove = t.rows.replace(t.client)
 	}
 }
 
@@ -87,7 +94,7 @@ func (t *transaction) run(ctx context.Context, db *rekindle.DB) error {
 	t.draw()
 	for draws := 1; ; draws++ {
 		err := db.Update(ctx, t.apply)
-		if !errors.Is(err, rekindle.ErrNotFound) || draws == maxDraws {
+		if err == nil || !t.gone || draws == maxDraws {
 			return err
 		}
 		t.drawRandom()
@@ -95,16 +102,23 @@ func (t *transaction) run(ctx context.Context, db *rekindle.DB) error {
 }
 
 func (t *transaction) apply(tx *rekindle.Tx) error {
+	t.gone = false
 	for _, key := range t.reads {
 		if err := t.session.Get(tx, key); err != nil {
-			return err
+			return t.notice(err)
 		}
 	}
 	if !t.replace {
-		return t.session.Update(tx, t.update, t.version)
+		return t.notice(t.session.Update(tx, t.update, t.version))
 	}
 	if err := t.session.Insert(tx, t.insert); err != nil {
 		return err
 	}
 	return t.session.Delete(tx, t.remove)
+}
+
+// notice returns the error of using a random row.
+func (t *transaction) notice(err error) error {
+	t.gone = errors.Is(err, rekindle.ErrNotFound)
+	return err
 }

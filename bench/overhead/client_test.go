@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/dataset"
 )
 
 // The number of rows stays, whatever the clients do side by side.
 func TestTransactionsKeepThePopulation(t *testing.T) {
-	const rows = minRows
+	const rows, clients = 1001, 4
 	ctx := t.Context()
 	db, err := rekindle.Open(ctx, t.TempDir(), &rekindle.Options{Durability: rekindle.None, SegmentBytes: 1 << 20})
 	require.NoError(t, err)
@@ -22,11 +23,11 @@ func TestTransactionsKeepThePopulation(t *testing.T) {
 	table, err := dataset.Open(ctx, db, 2)
 	require.NoError(t, err)
 	require.NoError(t, dataset.Load(ctx, db, table, 0, rows, func(int64, int64) {}))
-	p := newPopulation(rows)
-	var clients sync.WaitGroup
-	for i := range 4 {
-		clients.Go(func() {
-			tr := &transaction{session: table.Session(), rows: p, rng: rand.New(rand.NewPCG(1, uint64(i))), reads: make([]uint64, 2)}
+	p := newPopulation(rows, clients)
+	var group sync.WaitGroup
+	for i := range clients {
+		group.Go(func() {
+			tr := newTransaction(table.Session(), p, i, 2)
 			for range 2000 {
 				if err := tr.run(ctx, db); err != nil {
 					t.Error(err)
@@ -35,31 +36,47 @@ func TestTransactionsKeepThePopulation(t *testing.T) {
 			}
 		})
 	}
-	clients.Wait()
-	require.Equal(t, uint64(rows), p.next.Load()-p.oldest.Load())
-	require.Greater(t, p.oldest.Load(), uint64(rows), "each row has been replaced")
+	group.Wait()
+	require.NoError(t, bench.Settle(ctx, db))
 	require.NoError(t, db.View(ctx, func(tx *rekindle.Tx) error {
-		s := table.Session()
-		require.ErrorIs(t, s.Get(tx, dataset.Key(p.oldest.Load()-1)), rekindle.ErrNotFound)
-		for n := p.oldest.Load(); n < p.next.Load(); n++ {
-			require.NoError(t, s.Get(tx, dataset.Key(n)))
-		}
-		require.ErrorIs(t, s.Get(tx, dataset.Key(p.next.Load())), rekindle.ErrNotFound)
+		requireShares(t, tx, table.Session(), p, rows)
 		return nil
 	}))
 }
 
+func requireShares(t *testing.T, tx *rekindle.Tx, s dataset.Session, p *population, rows uint64) {
+	t.Helper()
+	var sum uint64
+	for c := range p.shares {
+		oldest, next := p.shares[c].oldest.Load(), p.shares[c].next.Load()
+		sum += next - oldest
+		require.Greater(t, oldest, rows/4, "each row has been replaced")
+		require.ErrorIs(t, s.Get(tx, p.key(c, oldest-1)), rekindle.ErrNotFound)
+		for row := oldest; row < next; row++ {
+			require.NoError(t, s.Get(tx, p.key(c, row)))
+		}
+		require.ErrorIs(t, s.Get(tx, p.key(c, next)), rekindle.ErrNotFound)
+	}
+	require.Equal(t, rows, sum)
+}
+
 func TestRandomRowsAreAwayFromTheEnds(t *testing.T) {
-	p := newPopulation(minRows)
-	for range 300 {
-		p.replace()
+	const rows, clients = 100, 3
+	p := newPopulation(rows, clients)
+	for range 50 {
+		p.replace(1)
 	}
 	there := map[uint64]bool{}
-	for n := uint64(300 + minRows/4); n < 300+minRows*3/4; n++ {
-		there[dataset.Key(n)] = true
+	for c, begin := range []uint64{0, 50, 0} {
+		for row := begin + 8; row < begin+34-8; row++ {
+			there[p.key(c, row)] = true
+		}
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {
 		require.True(t, there[p.random(rng)])
 	}
+	insert, remove := p.replace(2)
+	require.Equal(t, dataset.Key(33*clients+2), insert)
+	require.Equal(t, dataset.Key(2), remove)
 }

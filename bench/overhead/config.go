@@ -42,12 +42,7 @@ type Case struct {
 	Result   Result
 }
 
-// Limits of Config.Rows. The first leaves room between the rows that are
-// deleted and those that are inserted.
-const (
-	minRows = 1000
-	maxRows = 1 << 40
-)
+const maxRows = 1 << 40
 
 // Validate checks the ranges.
 func (c *Config) Validate() error {
@@ -60,7 +55,7 @@ func (c *Config) Validate() error {
 		inRange("the milliseconds between checkpoints", c.Load.Every.Milliseconds(), 0, c.Load.Slice.Milliseconds()),
 	}
 	for _, rows := range c.Rows {
-		errs = append(errs, inRange("rows", rows, minRows, maxRows))
+		errs = append(errs, inRange("rows", rows, int64(c.Load.Writers)*minShare, maxRows))
 	}
 	return errors.Join(errs...)
 }

@@ -16,8 +16,8 @@
 // half of that time; without a pause one follows the other.
 //
 // A transaction reads a few random rows and changes one: four of five update a
-// random row, the fifth inserts a row and deletes the oldest one, so the number
-// of rows stays and the indexes change. Its latency is that of the whole
+// random row, the fifth inserts a row and deletes the oldest one of those that
+// its client owns, so the number of rows stays and the indexes change. Its latency is that of the whole
 // rekindle.DB.Update, the wait for the disk included.
 //
 // # What is measured

@@ -50,7 +50,7 @@ func open(ctx context.Context, c *measureConfig, r *task.Reporter) (*measurer, e
 	if err != nil {
 		return nil, errors.Join(err, db.Close(ctx))
 	}
-	return &measurer{config: c, reporter: r, db: db, table: table, rows: newPopulation(uint64(c.Rows))}, nil
+	return &measurer{config: c, reporter: r, db: db, table: table, rows: newPopulation(uint64(c.Rows), uint64(c.Load.Writers))}, nil
 }
 
 func (m *measurer) run(ctx context.Context) error {

@@ -190,7 +190,7 @@ func TestValidate(t *testing.T) {
 		"runs":         func(c *Config) { c.Pairs = 0 },
 		"windows":      func(c *Config) { c.Load.Slice, c.Load.Every = Window-1, 0 },
 		"milliseconds": func(c *Config) { c.Load.Every = c.Load.Slice * 2 },
-		"rows":         func(c *Config) { c.Rows = []int64{minRows - 1} },
+		"rows":         func(c *Config) { c.Rows = []int64{4*minShare - 1} },
 	} {
 		c := tiny(t)
 		require.NoError(t, c.Validate())

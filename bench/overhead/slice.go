@@ -79,7 +79,7 @@ func (s *slicer) work(ctx context.Context) error {
 		})
 	}
 	for i := range s.config.Load.Writers {
-		start(func(ctx context.Context) error { return s.client(ctx, uint64(i)) })
+		start(func(ctx context.Context) error { return s.client(ctx, i) })
 	}
 	start(s.watchIndexes)
 	if s.slice.On {
