@@ -139,7 +139,7 @@ func (db *DB) newHeader() recovery.Header {
 		h.SegmentBytes = logstream.DefaultSegmentBytes
 	}
 	if h.Strategy == "" {
-		h.Strategy = defaultStrategy
+		h.Strategy = strategies()[0].Name()
 	}
 	return h
 }

@@ -58,7 +58,8 @@ type Options struct {
 	// MemoryLimit bounds the memory for rows in bytes; a write beyond it fails
 	// with ErrMemoryLimit. 0 means no limit.
 	MemoryLimit int64
-	// IndexStrategy says how indexes come back after a restart: "rebuild".
+	// IndexStrategy says how indexes come back after a restart: one of
+	// IndexStrategies, of which the first is the default.
 	IndexStrategy string
 	// MaxRetries bounds how often Update runs a function again after a
 	// conflict, 100 by default. Negative: never.
@@ -84,7 +85,6 @@ type Progress struct {
 const (
 	defaultCheckpointBytes = 64 << 20
 	defaultMaxRetries      = 100
-	defaultStrategy        = "rebuild"
 	maxRowBytes            = 1 << 20
 )
 

@@ -1,17 +1,13 @@
 package rekindle
 
-import (
-	"github.com/rekindledb/rekindle/index"
-	"github.com/rekindledb/rekindle/index/rebuild"
-)
+import "github.com/rekindledb/rekindle/index"
 
-// strategies are the index strategies of this build.
-func strategies() []index.Strategy {
-	return []index.Strategy{rebuild.Strategy{}}
-}
+// strategies, the index strategies of this build with the default one first, are
+// chosen by build tags: chainindex, mirrorindex, iacow or rebuild compiles in
+// that one alone; without such a tag all are there. See strategies_*.go.
 
 // IndexStrategies returns the names of the index strategies of this build, each
-// a value for Options.IndexStrategy.
+// a value for Options.IndexStrategy. The first is the default for new databases.
 func IndexStrategies() []string {
 	var names []string
 	for _, s := range strategies() {

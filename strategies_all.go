@@ -1,0 +1,12 @@
+//go:build !chainindex && !mirrorindex && !iacow && !rebuild
+
+package rekindle
+
+import (
+	"github.com/rekindledb/rekindle/chainindex"
+	"github.com/rekindledb/rekindle/iacow"
+	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/index/rebuild"
+)
+
+func strategies() []index.Strategy { return []index.Strategy{iacow.Strategy{}, chainindex.Strategy{}, rebuild.Strategy{}} }
