@@ -9,4 +9,6 @@ import (
 	"github.com/rekindledb/rekindle/index/rebuild"
 )
 
-func strategies() []index.Strategy { return []index.Strategy{iacow.Strategy{}, chainindex.Strategy{}, rebuild.Strategy{}} }
+func strategies() []index.Strategy {
+	return []index.Strategy{iacow.Strategy{}, chainindex.Strategy{}, rebuild.Strategy{}}
+}
