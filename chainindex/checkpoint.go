@@ -43,7 +43,7 @@ func (x *Index) freeze() error {
 	if c.head().entries() == 0 {
 		return nil
 	}
-	tree, err := btree.New(treeConfig(&x.spec))
+	tree, err := btree.New(TreeConfig(&x.spec))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (x *Index) compact(ctx context.Context) error {
 	if len(c.frozen()) < maxFrozen-1 {
 		return nil
 	}
-	b, err := btree.NewBuilder(treeConfig(&x.spec), 1)
+	b, err := btree.NewBuilder(TreeConfig(&x.spec), 1)
 	if err != nil {
 		return err
 	}

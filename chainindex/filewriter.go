@@ -3,6 +3,7 @@ package chainindex
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
@@ -20,8 +21,11 @@ func pour(ctx context.Context, layers []*layer, oldest bool, add func(key []byte
 		return 0, 0, err
 	}
 	for n := 0; ; n++ {
-		if n%bulkFill == 0 && ctx.Err() != nil {
-			return live, dead, ctx.Err()
+		if n%bulkFill == 0 {
+			if err := ctx.Err(); err != nil {
+				return live, dead, err
+			}
+			runtime.Gosched() // the foreground comes first
 		}
 		isLive, ok, err := m.next()
 		switch {
@@ -89,7 +93,7 @@ func (w *fileWriter) write(ctx context.Context, layers []*layer) error {
 func (w *fileWriter) writeNodes(ctx context.Context, layers []*layer) error {
 	nodes := &nodeWriter{arena: w.spec.Arena, out: w.out, seed: w.id.seed(partNode)}
 	defer nodes.close()
-	config := treeConfig(w.spec)
+	config := TreeConfig(w.spec)
 	config.Store = nodes
 	b, err := btree.NewBuilder(config, 1)
 	if err != nil {

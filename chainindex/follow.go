@@ -2,7 +2,6 @@ package chainindex
 
 import (
 	"context"
-	"errors"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
@@ -17,20 +16,9 @@ type follower struct {
 	complete bool // it has all entries of the index
 }
 
-// NewMirror returns an empty index and a tree that follows it from the start.
-// Once it is done with both, the caller closes the index and then the tree.
-func NewMirror(spec index.Spec) (*Index, *btree.Tree, error) {
-	x, err := New(spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	tree, err := btree.New(treeConfig(&spec))
-	if err != nil {
-		return nil, nil, errors.Join(err, x.Close())
-	}
-	x.follower.Store(&follower{tree, true})
-	return x, tree, nil
-}
+// Mirror gives an index that is not in use yet a follower that has all of its
+// entries.
+func (x *Index) Mirror(tree *btree.Tree) { x.follower.Store(&follower{tree, true}) }
 
 // Mirrored reports whether a follower has all entries of the index. Then
 // unique keys are checked against it, and it can answer in place of the index.

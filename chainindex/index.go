@@ -39,7 +39,7 @@ func New(spec index.Spec) (*Index, error) { return newIndex(spec, nil) }
 // newIndex returns an index with the given files, newest first, which it takes
 // over.
 func newIndex(spec index.Spec, files []*layer) (*Index, error) {
-	tree, err := btree.New(treeConfig(&spec))
+	tree, err := btree.New(TreeConfig(&spec))
 	if err != nil {
 		return nil, err
 	}

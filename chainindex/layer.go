@@ -31,7 +31,7 @@ func newLayer(tree *btree.Tree, tombs int64) *layer {
 }
 
 // treeConfig is that of a tree in memory.
-func treeConfig(spec *index.Spec) btree.Config {
+func TreeConfig(spec *index.Spec) btree.Config {
 	table, name, _ := strings.Cut(spec.Name, ".")
 	return btree.Config{Arena: spec.Arena, Table: table, Index: name}
 }

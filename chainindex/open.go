@@ -76,7 +76,7 @@ func openLayer(spec *index.Spec, info index.FileInfo) (*layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := treeConfig(spec)
+	config := TreeConfig(spec)
 	config.Store = f
 	entries := int64(f.footer.entries + f.footer.tombstones)
 	l := newLayer(btree.Open(config, rootID, entries, int64(f.footer.nodes)), int64(f.footer.tombstones))

@@ -36,7 +36,7 @@ type Builder struct {
 
 // NewBuilder begins an index. The error is fault.ErrMemoryLimit.
 func NewBuilder(spec index.Spec) (*Builder, error) {
-	tree, err := btree.NewBuilder(treeConfig(&spec), btree.DefaultFill)
+	tree, err := btree.NewBuilder(TreeConfig(&spec), btree.DefaultFill)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,2 @@
+// Package mirrorindex is the index strategy MirrorIndex.
+package mirrorindex
