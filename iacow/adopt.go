@@ -20,7 +20,9 @@ func (x *Index) adopt(c *capture) {
 	s.published.Store(c.ending)
 	for number, sh := range c.shadows {
 		if g, ok := s.page(number); ok {
-			s.settle(g, number, &sh.words, c.ending)
+			if f := s.settle(g, number, &sh.words, c.ending); f != (freed{number: number}) {
+				x.freed = append(x.freed, f)
+			}
 		}
 	}
 }
@@ -39,9 +41,13 @@ func (c *capture) leftBehind() (places []int) {
 	return places
 }
 
-// retire unmaps the files that were left behind. Since then all entries that
-// referred to them have been changed, and the readers of that time have gone.
+// retire makes use of it that the readers of the time of the last adopt have
+// gone. It unmaps the files that were left behind, to which no entry refers any
+// more, and frees ids: a reader that has come to one by a stale way would take
+// what it finds there for the node that it looked for.
 func (x *Index) retire() error {
+	x.store.release(x.freed)
+	x.freed = nil
 	var errs []error
 	for _, place := range x.retired {
 		errs = append(errs, x.store.files[place].Swap(nil).close())
@@ -50,11 +56,18 @@ func (x *Index) retire() error {
 	return errors.Join(errs...)
 }
 
+// freed is a set of ids of one page that no published checkpoint has.
+type freed struct {
+	number uint32
+	ids    [bitmapWords]uint64
+}
+
 // settle compares a page in memory with what has been published of it at the
 // end of an epoch. Nodes that are still in files are where the new checkpoint
-// has them, ids that it does not have can be handed out, and what does not
-// differ from it is no longer dirty.
-func (s *store) settle(g page, number uint32, words *pageWords, ended uint64) {
+// has them, and what does not differ from it is no longer dirty. It returns the
+// ids that were dropped.
+func (s *store) settle(g page, number uint32, words *pageWords, ended uint64) freed {
+	f := freed{number: number}
 	for i, e := range words {
 		word := g.entry(i)
 		if old := entry(word.Load()); e != 0 && old != e && old.inFile() {
@@ -67,15 +80,13 @@ func (s *store) settle(g page, number uint32, words *pageWords, ended uint64) {
 			}
 		}
 		if e == 0 && g.has(goneBits, i) && word.Load() == 0 {
-			g.clear(goneBits, i)
-			s.table.mu.Lock()
-			s.release(g, number, i)
-			s.table.mu.Unlock()
+			f.ids[i/64] |= 1 << (i % 64)
 		}
 	}
 	if g.any(dirtyBits) {
 		s.queue(g, number)
 	}
+	return f
 }
 
 // isClean reports whether a node certainly is what has been published of it, e,
@@ -86,7 +97,7 @@ func (s *store) isClean(g page, id btree.NodeID, e entry, ended uint64) bool {
 	i := int(id % pageIDs)
 	now := entry(g.entry(i).Load())
 	switch {
-	case now == 0: // neither gone nor free: it is being handed out
+	case now == 0: // unless it is being handed out
 		return e == 0 && (g.has(goneBits, i) || g.has(freeBits, i))
 	case now.inFile():
 		return now == e

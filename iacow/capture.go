@@ -123,9 +123,10 @@ func (c *capture) harvestCopy(id btree.NodeID, ref arena.Ref) error {
 	if c.wants(block) {
 		return c.keep(g, id, btree.AppendImage(c.img[:0], block))
 	}
-	// A node that was dropped since; the last checkpoint has it.
+	// A node that was dropped since. What it was is in the last checkpoint, or is
+	// another copy in the list, or it was not there at all.
 	_, err := c.shadow(uint32(id) >> pageShift)
-	g.set(capturedBits, i)
+	g.set(lateBits, i)
 	return err
 }
 
@@ -186,7 +187,7 @@ func (c *capture) wants(block unsafe.Pointer) bool {
 // epoch. An id that is neither gone nor free is being handed out now.
 func (c *capture) harvestFree(g page, id btree.NodeID) error {
 	i := int(id % pageIDs)
-	if g.has(goneBits, i) && !c.x.store.isLate(id) {
+	if g.has(goneBits, i) && !g.has(lateBits, i) && !c.x.store.isLate(id) {
 		return c.set(id, 0)
 	}
 	return nil
@@ -235,6 +236,7 @@ func (c *capture) end() {
 	for number := range c.shadows {
 		if g, ok := s.page(number); ok {
 			g.clearAll(capturedBits)
+			g.clearAll(lateBits)
 		}
 	}
 	c.x.capturing = false

@@ -22,8 +22,9 @@ type Index struct {
 	// For checkpoints, one at a time.
 	salt      func() uint64 // of files
 	capturing bool
-	lapsed    bool  // the last BeginCheckpoint gave up waiting
-	retired   []int // places of files that no entry refers to any more
+	lapsed    bool    // the last BeginCheckpoint gave up waiting
+	retired   []int   // places of files that no entry refers to any more
+	freed     []freed // ids that the last checkpoint does not have
 }
 
 var (

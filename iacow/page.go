@@ -14,10 +14,11 @@ import (
 //	  4160    64  captured: the capture under way has the node
 //	  4224    64  gone: dropped, but perhaps not in a published checkpoint
 //	  4288    64  free: to be handed out; under table.mu
-//	  4352     8  queued: 1 while the page is in the list of dirty pages
-//	  4360     8  next dirty page, its number + 1
-//	  4368     8  next page with free ids, its number + 1; under table.mu
-//	  4376     8  1 while the page is in the list of those; under table.mu
+//	  4352    64  late: dropped after the epoch that is being captured
+//	  4416     8  queued: 1 while the page is in the list of dirty pages
+//	  4424     8  next dirty page, its number + 1
+//	  4432     8  next page with free ids, its number + 1; under table.mu
+//	  4440     8  1 while the page is in the list of those; under table.mu
 type page struct{ p unsafe.Pointer }
 
 type bitmap uintptr
@@ -27,8 +28,9 @@ const (
 	capturedBits bitmap = dirtyBits + bitmapBytes
 	goneBits     bitmap = capturedBits + bitmapBytes
 	freeBits     bitmap = goneBits + bitmapBytes
+	lateBits     bitmap = freeBits + bitmapBytes
 
-	queuedAt    = uintptr(freeBits + bitmapBytes)
+	queuedAt    = uintptr(lateBits + bitmapBytes)
 	nextDirtyAt = queuedAt + 8
 	nextFreeAt  = nextDirtyAt + 8
 	inFreeAt    = nextFreeAt + 8

@@ -57,14 +57,14 @@ func (p *pool) FreeBlock(_ uint32, ref arena.Ref) {
 	p.count++
 }
 
-// free gives a block back to the arena, when the tree is closed.
-func (p *pool) free(ref arena.Ref) {
+// giveBack gives a block back to the arena, when the tree is closed.
+func (p *pool) giveBack(ref arena.Ref) {
 	p.arena.Free(0, ref, blockBytes)
 	p.held.Add(-1)
 }
 
 func (p *pool) close() {
 	for ref := p.take(); ref != 0; ref = p.take() {
-		p.free(ref)
+		p.giveBack(ref)
 	}
 }

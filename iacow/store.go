@@ -83,18 +83,18 @@ func (s *store) Replaced(shard uint32, id btree.NodeID, old, epoch, now uint64) 
 	if entry(old).inFile() {
 		return
 	}
-	if c := s.closing.Load(); epoch > s.published.Load() && s.needs(c, id, epoch, now) {
+	c := s.closing.Load()
+	if epoch <= c && epoch > s.published.Load() && s.needs(c, id, now) {
 		s.retain(c, arena.Ref(old))
 	} else {
 		s.FreeBlock(shard, arena.Ref(old))
 	}
 }
 
-// needs reports whether the capture of epoch c, 0 for none, still has to look at
-// the content that a node had from one epoch until it was changed in the epoch
-// now.
-func (s *store) needs(c uint64, id btree.NodeID, epoch, now uint64) bool {
-	if c == 0 || epoch > c || now <= c {
+// needs reports whether the capture of epoch c, 0 for none, has yet to learn what
+// a node was that an operation of the epoch now changes.
+func (s *store) needs(c uint64, id btree.NodeID, now uint64) bool {
+	if c == 0 || now <= c {
 		return false
 	}
 	g, i := s.at(id)
@@ -113,9 +113,10 @@ func (s *store) retain(c uint64, ref arena.Ref) {
 	}
 }
 
-// Dropped takes over the last copy of a node. If the capture under way has to
-// look at it, the entry stays as it is until then.
-func (s *store) Dropped(shard uint32, id btree.NodeID, last, epoch, now uint64) {
+// Dropped takes over the last copy of a node. As long as the capture under way
+// does not know that the node was still there at the end of its epoch, perhaps
+// with another content, the entry stays as it is.
+func (s *store) Dropped(shard uint32, id btree.NodeID, last, _, now uint64) {
 	g, i := s.at(id)
 	s.note(g, id)
 	if entry(last).inFile() {
@@ -124,7 +125,7 @@ func (s *store) Dropped(shard uint32, id btree.NodeID, last, epoch, now uint64) 
 		return
 	}
 	g.set(goneBits, i)
-	if c := s.closing.Load(); s.needs(c, id, epoch, now) {
+	if c := s.closing.Load(); s.needs(c, id, now) {
 		s.retain(c, arena.Ref(last))
 	} else {
 		g.entry(i).Store(0)
@@ -191,7 +192,7 @@ func (s *store) close() error {
 	s.purge(1)
 	s.table.close(func(e entry) {
 		if !e.inFile() {
-			s.pool.free(arena.Ref(e))
+			s.giveBack(arena.Ref(e))
 		}
 	})
 	s.pool.close()

@@ -2,6 +2,7 @@ package iacow
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -18,11 +19,11 @@ type table struct {
 	pages atomic.Pointer[[]unsafe.Pointer] // replaced to grow, filled in under mu; nil = not used yet
 	dirty atomic.Uint64                    // first page of the list of dirty ones, its number + 1
 
-	mu   sync.Mutex
-	refs []arena.Ref // of the pages; 0 = not used yet or on the Go heap
-	last *image      // published last; nil: none was, and there are no pages but those in memory
-	next uint64      // lowest id never handed out
-	free uint64      // first page of the list of those with free ids, its number + 1
+	mu    sync.Mutex
+	refs  []arena.Ref // of the pages; 0 = not used yet or on the Go heap
+	last  *image      // published last; nil: none was, and there are no pages but those in memory
+	next  uint64      // lowest id never handed out
+	spare uint64      // first page of the list of those with free ids, its number + 1
 }
 
 func (t *table) init(a *arena.Arena, last *image) {
@@ -111,7 +112,7 @@ func (t *table) fill(g page, number uint32, words *pageWords) {
 		if e != 0 {
 			g.entry(i).Store(uint64(e))
 		} else if id := first + uint64(i); id != 0 && id < t.next {
-			t.release(g, number, i)
+			t.free(g, number, i)
 		}
 	}
 }
@@ -135,7 +136,7 @@ func (t *table) install(number uint32, g page, ref arena.Ref) {
 func (t *table) NewID(uint32) (btree.NodeID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.free != 0 {
+	if t.spare != 0 {
 		return t.takeFree(), nil
 	}
 	if t.next > maxNodeID {
@@ -157,12 +158,12 @@ func (t *table) NewID(uint32) (btree.NodeID, error) {
 
 // takeFree hands out an id of the first page that has one. The caller holds mu.
 func (t *table) takeFree() btree.NodeID {
-	number := uint32(t.free - 1)
+	number := uint32(t.spare - 1)
 	g, _ := t.page(number)
 	i := g.lowest(freeBits)
 	g.clear(freeBits, i)
 	if !g.any(freeBits) {
-		t.free = g.word(nextFreeAt).Load()
+		t.spare = g.word(nextFreeAt).Load()
 		g.word(inFreeAt).Store(0)
 	}
 	id := btree.NodeID(number<<pageShift | uint32(i))
@@ -170,13 +171,29 @@ func (t *table) takeFree() btree.NodeID {
 	return id
 }
 
-// release lets an id be handed out again. The caller holds mu.
-func (t *table) release(g page, number uint32, i int) {
+// release lets ids be handed out again that were gone.
+func (t *table) release(list []freed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range list {
+		g, _ := t.page(f.number)
+		for w, ids := range f.ids {
+			for ; ids != 0; ids &= ids - 1 {
+				i := 64*w + bits.TrailingZeros64(ids)
+				g.clear(goneBits, i)
+				t.free(g, f.number, i)
+			}
+		}
+	}
+}
+
+// free puts an id among the free ones. The caller holds mu.
+func (t *table) free(g page, number uint32, i int) {
 	g.set(freeBits, i)
 	if g.word(inFreeAt).Load() == 0 {
 		g.word(inFreeAt).Store(1)
-		g.word(nextFreeAt).Store(t.free)
-		t.free = uint64(number) + 1
+		g.word(nextFreeAt).Store(t.spare)
+		t.spare = uint64(number) + 1
 	}
 }
 
@@ -254,5 +271,5 @@ func (t *table) close(fn func(entry)) {
 		}
 	}
 	t.pages.Store(new([]unsafe.Pointer))
-	t.refs, t.free = nil, 0
+	t.refs, t.spare = nil, 0
 }
