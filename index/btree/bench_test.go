@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	google "github.com/google/btree"
-
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
@@ -210,64 +208,6 @@ func BenchmarkScan100(b *testing.B) {
 					break
 				}
 			}
-		}
-	})
-}
-
-type googleEntry struct {
-	key string
-	row rowid.ID
-}
-
-type googleTree struct {
-	sync.RWMutex
-	tree *google.BTreeG[googleEntry]
-}
-
-func loadGoogle() *googleTree {
-	g := &googleTree{tree: google.NewG(64, func(a, b googleEntry) bool { return a.key < b.key })}
-	for i := range uint64(*benchKeys) {
-		var buf [8]byte
-		g.Lock()
-		g.tree.ReplaceOrInsert(googleEntry{string(randomKey(buf[:], i)), rowid.ID(i + 1)})
-		g.Unlock()
-	}
-	return g
-}
-
-func BenchmarkGoogle(b *testing.B) {
-	var g *googleTree
-	b.Run("insert", func(b *testing.B) {
-		start := processTime()
-		for range b.N {
-			g = loadGoogle()
-		}
-		b.ReportMetric(float64(processTime()-start)/float64(b.N)/float64(*benchKeys), "cpu-ns/key")
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(*benchKeys), "ns/key")
-	})
-	rnd := rand.New(rand.NewPCG(1, 0))
-	b.Run("get", func(b *testing.B) {
-		var buf [8]byte
-		defer cpuTime(b)()
-		for range b.N {
-			i := rnd.Uint64N(uint64(*benchKeys))
-			g.RLock()
-			e, ok := g.tree.Get(googleEntry{key: string(randomKey(buf[:], i))})
-			g.RUnlock()
-			if !ok || e.row != rowid.ID(i+1) {
-				b.Fatal(i, e)
-			}
-		}
-	})
-	b.Run("scan100", func(b *testing.B) {
-		var buf [8]byte
-		defer cpuTime(b)()
-		for range b.N {
-			n := 0
-			g.RLock()
-			g.tree.AscendGreaterOrEqual(googleEntry{key: string(randomKey(buf[:], rnd.Uint64N(uint64(*benchKeys))))},
-				func(googleEntry) bool { n++; return n < 100 })
-			g.RUnlock()
 		}
 	})
 }

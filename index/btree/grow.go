@@ -1,6 +1,8 @@
 package btree
 
 import (
+	"fmt"
+
 	"github.com/rekindledb/rekindle/internal/epoch"
 )
 
@@ -106,7 +108,10 @@ func (t *Tree) planLevel(lv *level, isRoot, rightmost bool) error {
 	if isRoot {
 		lv.kind = splitRoot
 	}
-	lv.cut = lv.items.cut(lv.m.level(), lv.i, rightmost)
+	var ok bool
+	if lv.cut, ok = lv.items.cut(lv.m.level(), lv.i, rightmost); !ok {
+		return fmt.Errorf("btree: index %s.%s: %d entries fit in no two nodes", t.table, t.index, n)
+	}
 	return nil
 }
 

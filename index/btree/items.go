@@ -13,11 +13,14 @@ type item struct {
 type items struct {
 	keys []byte
 	list []item
+
+	prefixBefore int // the shortest prefix of the nodes that were loaded
 }
 
 func (it *items) reset() {
 	it.keys = it.keys[:0]
 	it.list = it.list[:0]
+	it.prefixBefore = maxPrefix
 }
 
 func (it *items) len() int { return len(it.list) }
@@ -61,6 +64,7 @@ func (it *items) remove(i int) { it.list = append(it.list[:i], it.list[i+1:]...)
 
 // load appends the entries of a latched node.
 func (t *Tree) load(it *items, g *guard) error {
+	it.prefixBefore = min(it.prefixBefore, g.meta().prefix())
 	for i := range g.meta().count() {
 		if err := t.loadEntry(it, g, i); err != nil {
 			return err
@@ -97,23 +101,37 @@ type shape struct {
 	size   int // bytes taken, header included
 }
 
-// measure returns the shape of the entries [from, to) at a level.
+// measure returns the shape of the entries [from, to) at a level, with their
+// longest common prefix if they fit with it. A prefix takes space too, which
+// keys that are short or out of line do not give back; then the one that they
+// had before is the measure.
 func (it *items) measure(level, from, to int) shape {
-	s := shape{level: level, size: headerSize}
+	longest := it.prefix(from, to)
+	s := it.shape(level, from, to, longest)
+	if s.fits() || it.prefixBefore >= longest {
+		return s
+	}
+	if before := it.shape(level, from, to, it.prefixBefore); before.fits() {
+		return before
+	}
+	return s
+}
+
+func (it *items) shape(level, from, to, prefix int) shape {
+	s := shape{level: level, prefix: prefix, size: headerSize}
 	if from == to {
 		return s
 	}
-	s.prefix = it.prefix(from, to)
-	s.length = int(it.list[from].size) - s.prefix
+	s.length = int(it.list[from].size) - prefix
 	for i := from; i < to; i++ {
 		e := &it.list[i]
-		rest := int(e.size) - s.prefix
+		rest := int(e.size) - prefix
 		if rest > 8 || rest != s.length || e.hasRow(level) || e.long != 0 {
 			s.length = slotted
 		}
 		s.words += e.words(level, rest)
 	}
-	s.size += (s.prefix+7)&^7 + 16*(to-from)
+	s.size += (prefix+7)&^7 + 16*(to-from)
 	if s.length == slotted {
 		s.size += (4*(to-from)+7)&^7 + 8*s.words
 	}
@@ -223,23 +241,23 @@ func (n node) rewrite(it *items, level, from, to int, link uint64) {
 // cut returns where to split the entries of a node that has become too full,
 // with the entry at place i the new one: in the middle, measured in bytes, or
 // as near to it as both halves fit. At the right edge of the tree the new entry
-// goes alone, so that ascending keys leave full nodes behind.
-func (it *items) cut(level, i int, rightmost bool) int {
+// goes alone, so that ascending keys leave full nodes behind. False, if there is
+// no such place, can only come of evening out two nodes.
+func (it *items) cut(level, i int, rightmost bool) (int, bool) {
 	up := min(level, 1) // of an inner node the entry at the cut goes up
 	last := it.len() - 1 - up
-	if rightmost && i == it.len()-1 && it.fitsCut(level, last, up) { // with a longer prefix than before it may not fit
-		return last
+	if rightmost && i == it.len()-1 && it.fitsCut(level, last, up) {
+		return last, true
 	}
 	middle := it.middle(level)
 	for d := 0; d <= last; d++ {
-		if c := middle - d; c >= 1 && c <= last && it.fitsCut(level, c, up) {
-			return c
-		}
-		if c := middle + d; c >= 1 && c <= last && it.fitsCut(level, c, up) {
-			return c
+		for _, c := range [...]int{middle - d, middle + d} {
+			if c >= 1 && c <= last && it.fitsCut(level, c, up) {
+				return c, true
+			}
 		}
 	}
-	return last
+	return 0, false
 }
 
 func (it *items) fitsCut(level, cut, up int) bool {

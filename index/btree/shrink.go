@@ -162,9 +162,12 @@ func (n node) staleSeparator(i int) uint64 {
 }
 
 // share moves entries from the fuller node to the other and puts the separator
-// right; if the parent has no space for that, everything stays.
+// right; if there is no space for that, everything stays.
 func (t *Tree) share(h *epoch.Handle, w *work, it *items, pr pair) (outcome, stale, error) {
-	cut := it.cut(pr.level, -1, false)
+	cut, ok := it.cut(pr.level, -1, false)
+	if !ok {
+		return settled, stale{}, nil
+	}
 	up := &w.nextLevel().items
 	if err := t.load(up, pr.parent); err != nil {
 		return settled, stale{}, err
