@@ -71,6 +71,7 @@ func TestReplayBeginsBeforeOpenGroups(t *testing.T) {
 	require.NoError(t, l.Flush(ctx))
 	m2 := mustMark(t, l)
 	require.Equal(t, start, m2.Replay)
+	require.NoError(t, h.run(l, job{id: 5, parts: 1}, 0, true))
 	three, c := putPart(t, l, group, 2, one.CTS)
 	h.note(three.CTS, group, append(append(a, b...), c...))
 	m3 := mustMark(t, l)

@@ -217,6 +217,33 @@ func TestDeadTailStaysDead(t *testing.T) {
 	}
 }
 
+// TestStaleRoundsProveNothing: a round of a dead incarnation that shows up in
+// a segment of a newer one, say from blocks that a file system did not clear.
+func TestStaleRoundsProveNothing(t *testing.T) {
+	mem, h := newMem(t), newHistory()
+	o := testOptions(mem, 1)
+	for i := range 2 {
+		l := h.recover(t, o)
+		require.NoError(t, h.run(l, job{id: uint64(i), parts: 1, size: 100}, 0, true))
+		closeLog(t, l)
+	}
+	tail := h.check(t, o)
+	c := newCodec(o.geometry(), o.DatabaseID)
+	b := make([]byte, roundHeaderBytes(1))
+	for _, incarnation := range []uint64{1, 2} {
+		at := tail.Ends[0] + 4096
+		stale := roundHeader{incarnation: incarnation, number: 9, participants: 1, first: 9, last: 9, length: frmHeader, ends: []Position{at - 512}}
+		stale.put(&c, b, at)
+		overwrite(t, mem, segmentPath(o.Dir, 0, MinSegmentBytes), int64(at-MinSegmentBytes), b)
+		_, err := h.scan(t, scanOptions(o))
+		if incarnation == tail.Incarnation {
+			require.ErrorIs(t, err, fault.ErrCorrupt)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 // TestTornSegmentIsSetAside: a segment whose header did not make it, but some
 // of its rounds, is kept under another name and goes with its successor.
 func TestTornSegmentIsSetAside(t *testing.T) {

@@ -85,7 +85,6 @@ func Scan(ctx context.Context, o ScanOptions, fn func(*Group) error) (Tail, erro
 	if err != nil {
 		return Tail{}, err
 	}
-	sealStreams(trails, newest)
 	m := newMerger(&o, trails, fn)
 	if err := m.run(ctx); err != nil {
 		return Tail{}, err
@@ -119,19 +118,6 @@ func openTrails(o *ScanOptions, g geometry) ([]*trail, error) {
 		}
 	}
 	return trails, nil
-}
-
-// sealStreams sets the end of the streams in which the newest incarnation has
-// no segment: it began elsewhere and crashed before its first round.
-func sealStreams(trails []*trail, newest *incarnation) {
-	if newest == nil {
-		return
-	}
-	for s, t := range trails {
-		if !t.begins(newest.number) {
-			t.seal = newest.seals[s]
-		}
-	}
 }
 
 // end decides how a log ends that nobody writes to.

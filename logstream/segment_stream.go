@@ -113,12 +113,11 @@ func noSpace(err error) error { return fmt.Errorf("%w: %w", fault.ErrNoSpace, er
 
 func (s *segmentStream) clearDead() error {
 	for len(s.dead) > 0 {
-		d, path := s.dead[0], s.path(s.dead[0].First)
-		err := s.clear(path, d.Keep)
+		d := s.dead[0]
+		err := s.clear(s.path(d.First), d.Keep)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		s.drop(d.First)
 		s.dead = s.dead[1:]
 	}
 	return nil

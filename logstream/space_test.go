@@ -14,7 +14,7 @@ import (
 )
 
 // fullDisk fails what takes new space, as long as it is on.
-func fullDisk(mem *vfs.Mem, kinds ...vfs.Kind) (vfs.FS, *errorfs.Switch) {
+func fullDisk(mem *vfs.Mem, kinds ...vfs.Kind) (vfs.FS, *errorfs.Switch, *errorfs.Counter) {
 	sw := errorfs.Toggle(errorfs.Func(func(op vfs.Op) error {
 		for _, k := range kinds {
 			if op.Kind != k {
@@ -26,7 +26,8 @@ func fullDisk(mem *vfs.Mem, kinds ...vfs.Kind) (vfs.FS, *errorfs.Switch) {
 		}
 		return nil
 	}))
-	return errorfs.Wrap(mem, sw), sw
+	count := errorfs.Count(sw)
+	return errorfs.Wrap(mem, count), sw, count
 }
 
 // TestNoSpace: with a full disk commits go on until the prepared space is used
@@ -36,10 +37,10 @@ func TestNoSpace(t *testing.T) {
 	for name, kinds := range map[string][]vfs.Kind{"create": {vfs.OpCreate}, "write": {vfs.OpWriteAt}} {
 		t.Run(name, func(t *testing.T) {
 			mem, h := newMem(t), newHistory()
-			fsys, full := fullDisk(mem, kinds...)
+			fsys, full, tries := fullDisk(mem, kinds...)
 			o := testOptions(fsys, 1)
 			l := openLog(t, o, Start{})
-			j := job{id: 5, parts: 1, size: 2000}
+			j := job{id: 5, parts: 1, size: 300}
 			commit := func(urgent bool) error {
 				tk, a, err := write(l, Request{Urgent: urgent}, j.records(0))
 				if err != nil {
@@ -61,6 +62,7 @@ func TestNoSpace(t *testing.T) {
 			require.ErrorIs(t, err, fault.ErrNoSpace)
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			require.NoError(t, l.Failed())
+			require.LessOrEqual(t, tries.Injected(), 2, "it is tried ahead, and again when asked, not with every commit")
 			before, urgent := l.Visible(), 0
 			require.ErrorIs(t, commit(false), fault.ErrNoSpace)
 			require.Equal(t, before, l.Visible())
@@ -84,7 +86,7 @@ func TestNoSpace(t *testing.T) {
 func TestNoSpaceForTheFirstCommit(t *testing.T) {
 	for _, kind := range []vfs.Kind{vfs.OpMkdirAll, vfs.OpCreate, vfs.OpWriteAt} {
 		mem, h := newMem(t), newHistory()
-		fsys, full := fullDisk(mem, kind)
+		fsys, full, _ := fullDisk(mem, kind)
 		full.On()
 		l := openLog(t, testOptions(fsys, 2), Start{})
 		for range 3 {
@@ -102,21 +104,15 @@ func TestNoSpaceForTheFirstCommit(t *testing.T) {
 // that nobody owns is made anew; on a file with data the error is final.
 func TestNoSpaceAtSync(t *testing.T) {
 	mem, h := newMem(t), newHistory()
-	var armed string
-	fsys := errorfs.Wrap(mem, errorfs.Func(func(op vfs.Op) error {
-		if op.Kind == vfs.OpDatasync && op.Path == armed {
-			armed = ""
-			return syscall.ENOSPC
-		}
-		return nil
-	}))
-	o := testOptions(fsys, 1)
+	o := testOptions(nil, 1)
+	once := errorfs.All(errorfs.Kind(vfs.OpDatasync), errorfs.PathGlob(segmentPath(o.Dir, 0, MinSegmentBytes)), errorfs.OnNth(1))
+	full := errorfs.Count(errorfs.If(once, syscall.ENOSPC))
+	o.FS = errorfs.Wrap(mem, full)
 	l := openLog(t, o, Start{})
-	armed = segmentPath(o.Dir, 0, MinSegmentBytes)
 	for i := range 100 {
 		require.NoError(t, h.run(l, job{id: uint64(i), parts: 1, size: 4000}, 0, true))
 	}
-	require.Empty(t, armed)
+	require.Equal(t, 1, full.Injected())
 	closeLog(t, l)
 	o.FS = mem
 	h.check(t, o)

@@ -20,9 +20,6 @@ type trail struct {
 	firsts  []Position
 	headers map[Position]segmentHeader // usable ones
 	flaws   map[Position]flaw          // of files without a usable header
-	// seal is where the stream ends when the newest incarnation has begun in
-	// another stream, but not here; 0 otherwise.
-	seal Position
 }
 
 // listSegments returns the first positions of the segment files by stream,
@@ -109,13 +106,8 @@ func (t *trail) follow(p Position) Position {
 
 // limit is where the data of a segment end, if that is known.
 func (t *trail) limit(first Position) (Position, bool) {
-	if h, ok := t.headers[t.next(first)]; ok {
-		return h.prevEnd, true
-	}
-	if t.seal != 0 && t.segmentEndingAt(t.seal) == first {
-		return t.seal, true
-	}
-	return 0, false
+	h, ok := t.headers[t.next(first)]
+	return h.prevEnd, ok
 }
 
 // incarnations collects the incarnations that the headers of all streams name
@@ -150,14 +142,4 @@ func incarnations(trails []*trail) (newest *incarnation, err error) {
 func (t *trail) foreign(first Position) error {
 	return &fault.File{Kind: fault.ErrForeignFile, Path: t.path(first),
 		Reason: "it comes from another copy of the database: its incarnation does not fit the other segments"}
-}
-
-// begins reports whether the incarnation has a segment in the stream.
-func (t *trail) begins(number uint64) bool {
-	for _, h := range t.headers {
-		if h.number == number {
-			return true
-		}
-	}
-	return false
 }
