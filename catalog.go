@@ -119,11 +119,12 @@ func (c *catalog) runtime(id rowid.Table, s *schema.Table) (*txn.Table, error) {
 		c.db.state.Arrays[id] = array
 	}
 	return &txn.Table{
-		ID:     id,
-		Schema: s,
-		Layout: layout,
-		Rows:   array,
-		IDs:    rowid.NewAllocator(max(1, array.HighWater())),
+		Manager: c.db.manager,
+		ID:      id,
+		Schema:  s,
+		Layout:  layout,
+		Rows:    array,
+		IDs:     rowid.NewAllocator(max(1, array.HighWater())),
 	}, nil
 }
 
@@ -234,7 +235,7 @@ func (c *catalog) store(ctx context.Context, id rowid.Table, s *schema.Table) er
 }
 
 func insertDefinition(tx *txn.Tx, system *txn.Table, row []byte) error {
-	call, err := tx.Enter()
+	call, err := tx.Enter(system)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ var (
 	ErrSchemaMismatch = fault.ErrSchemaMismatch
 	// ErrInvalidQuery: a query names an unknown index or has wrong values.
 	ErrInvalidQuery = fault.ErrInvalidQuery
+	// ErrForeignTable: the table and the transaction belong to different
+	// databases, or the table to an earlier Open of this one.
+	ErrForeignTable = fault.ErrForeignTable
 	// ErrInvalidOptions: the options contradict themselves or the database.
 	ErrInvalidOptions = fault.ErrInvalidOptions
 	// ErrLocked: the database is open, in this process or another.

@@ -121,6 +121,32 @@ func ids(t *testing.T, items *rekindle.Table[item], tx *rekindle.Tx, q rekindle.
 	return found
 }
 
+// TestForeignTable uses tables of another database and of an earlier Open of
+// the same one.
+func TestForeignTable(t *testing.T) {
+	disk, _ := lived(t)
+	old, oldItems := openItems(t, disk, rekindle.Options{})
+	require.NoError(t, old.Close(t.Context()))
+	db, items := openItems(t, disk, rekindle.Options{})
+	other, otherItems := openItems(t, vfs.NewMem(), rekindle.Options{})
+	for _, foreign := range []*rekindle.Table[item]{oldItems, otherItems} {
+		row := item{ID: 1}
+		update(t, db, func(tx *rekindle.Tx) {
+			require.ErrorIs(t, foreign.Get(tx, &row), rekindle.ErrForeignTable)
+			require.ErrorIs(t, foreign.Insert(tx, &row), rekindle.ErrForeignTable)
+			require.ErrorIs(t, foreign.Delete(tx, &row), rekindle.ErrForeignTable)
+			_, err := foreign.GetMany(tx, []item{row})
+			require.ErrorIs(t, err, rekindle.ErrForeignTable)
+			for _, err := range foreign.All(tx) {
+				require.ErrorIs(t, err, rekindle.ErrForeignTable)
+			}
+			require.NoError(t, items.Get(tx, &row))
+		})
+	}
+	require.NoError(t, other.Close(t.Context()))
+	require.NoError(t, db.Close(t.Context()))
+}
+
 func TestWrongQueries(t *testing.T) {
 	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
 	defer db.Close(t.Context())

@@ -74,7 +74,7 @@ func (t *RowTable) Schema() *TableSchema { return t.t.Schema }
 
 // Get returns the row with a primary key; ErrNotFound if there is none.
 func (t *RowTable) Get(tx *Tx, key ...any) (Row, error) {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (t *RowTable) Update(tx *Tx, row Row) error { return t.write(tx, row, updat
 func (t *RowTable) Upsert(tx *Tx, row Row) error { return t.write(tx, row, upsertRow) }
 
 func (t *RowTable) write(tx *Tx, row Row, statement func(*txn.Call, *txn.Table) error) error {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (t *RowTable) write(tx *Tx, row Row, statement func(*txn.Call, *txn.Table) 
 
 // Delete removes the row with a primary key; ErrNotFound if there is none.
 func (t *RowTable) Delete(tx *Tx, key ...any) error {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (t *Table[T]) Get(tx *Tx, row *T) error { return t.get(tx, 0, row) }
 // place and faster than one by one. It returns the positions of those that are
 // not there, which are left unchanged.
 func (t *Table[T]) GetMany(tx *Tx, rows []T) (missing []int, err error) {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
 }
 
 func (t *Table[T]) get(tx *Tx, index int, row *T) error {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (t *Table[T]) Upsert(tx *Tx, row *T) error { return t.write(tx, row, upsert
 
 // write encodes a row and runs a statement with it.
 func (t *Table[T]) write(tx *Tx, row *T, statement func(*txn.Call, *txn.Table) error) error {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (t *Table[T]) write(tx *Tx, row *T, statement func(*txn.Call, *txn.Table) e
 // Delete removes the row whose primary key is in row's key fields.
 // ErrNotFound if there is none.
 func (t *Table[T]) Delete(tx *Tx, row *T) error {
-	c, err := tx.inner.Enter()
+	c, err := tx.inner.Enter(t.t)
 	if err != nil {
 		return err
 	}

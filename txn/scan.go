@@ -65,7 +65,7 @@ func (s *session) giveBuffers(b *scanBuffers) {
 func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
 	r.Lo, r.Hi = searchable(r.Lo), searchable(r.Hi)
 	it := &Iterator{tx: tx, t: t, number: number, r: r, more: true, at: -1}
-	s, err := tx.enter()
+	s, err := tx.enterTable(t)
 	if err != nil {
 		it.err = err
 		return it

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -94,13 +95,22 @@ type Call struct {
 	Row []byte
 }
 
-// Enter begins a call; Leave ends it.
-func (tx *Tx) Enter() (*Call, error) {
-	s, err := tx.enter()
+// Enter begins a call on a table; Leave ends it.
+func (tx *Tx) Enter(t *Table) (*Call, error) {
+	s, err := tx.enterTable(t)
 	if err != nil {
 		return nil, err
 	}
 	return &s.call, nil
+}
+
+// enterTable is enter for an operation on a table, whose references to memory
+// would mean something else to the transaction of another database.
+func (tx *Tx) enterTable(t *Table) (*session, error) {
+	if t.Manager != tx.s.m {
+		return nil, fmt.Errorf("%w: %s", fault.ErrForeignTable, t.Name())
+	}
+	return tx.enter()
 }
 
 // Leave ends the call.

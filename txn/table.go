@@ -10,6 +10,7 @@ import (
 // Table is what the engine needs of one table. It is immutable once
 // transactions use it; index 0 is the primary key.
 type Table struct {
+	Manager *Manager // whose transactions may use it
 	ID      rowid.Table
 	Schema  *schema.Table
 	Layout  *schema.Layout

@@ -26,6 +26,7 @@ var (
 	ErrSchema            = errors.New("invalid schema")
 	ErrSchemaMismatch    = errors.New("schema does not match the stored table")
 	ErrInvalidQuery      = errors.New("invalid query")
+	ErrForeignTable      = errors.New("table belongs to another database")
 	ErrInvalidOptions    = errors.New("invalid options")
 	ErrLocked            = errors.New("database is locked by another opener")
 	ErrFormat            = errors.New("unsupported file format")
