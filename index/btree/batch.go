@@ -17,6 +17,7 @@ const laneCount = 16
 // key it appends to dst what Lookup would, and to ends the length that dst then
 // has. Each key is looked up at a time of its own.
 func (t *Tree) LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error) {
+	checkPin(h)
 	b := batch{tree: t}
 	for len(keys) > 0 {
 		n := min(len(keys), laneCount)

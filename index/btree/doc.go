@@ -85,9 +85,8 @@
 // latch also proves that nothing has changed. It ends with the next version.
 // What may be done with latches held:
 //
-//   - to wait for a latch to the right on the same level, or above. Nodes below
-//     and on the left are tried once; if that fails, all latches are given back
-//     and the operation starts over.
+//   - to wait for a leaf on the right of a latched one. All other latches are
+//     tried once; if that fails, all are given back and the operation starts over.
 //   - no image is read (below).
 //   - Checker and dead are called with the latches of the key held. They must
 //     not use the tree.
@@ -98,9 +97,9 @@
 // of them, and whoever removes an entry of it the one that the entry is in.
 //
 // An insertion that splits nodes has recorded the path down before it latched
-// anything. It latches the leaf and then upwards as far as nodes are full,
-// plans, allocates, and only then changes anything, so that lack of memory
-// leaves the tree as it was. A removal that leaves a node under a third full
+// anything. It latches the leaf, which is still the one on the path if its parent
+// is unchanged, and then upwards as far as nodes are full, plans, allocates, and
+// only then changes anything, so that lack of memory leaves the tree as it was. A removal that leaves a node under a third full
 // moves its entries into a neighbour, or some of the neighbour's to it, as a
 // separate operation.
 //
@@ -142,7 +141,8 @@
 // store keeps those until they are captured. AppendImage writes one in the form of
 // files. A dropped node is handed over in the same way together with its id,
 // which the store must not give out again before a checkpoint without the node
-// is durable.
+// is durable. Both calls name the epoch of the change, which may already have
+// ended.
 //
 // Images. A table entry with ImageBit is a node in a read-only mapping. It is
 // never latched and its version word is not looked at: its state is the table

@@ -11,6 +11,7 @@ import (
 // checker, that of the leaf of (key, row) alone.
 // Errors: the checker's own; fault.ErrKeyTooLarge; fault.ErrMemoryLimit.
 func (t *Tree) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) error {
+	checkPin(h)
 	if err := t.checkKey(key); err != nil {
 		return err
 	}
@@ -131,10 +132,11 @@ func (t *Tree) insertLong(h *epoch.Handle, key []byte, row rowid.ID, unique inde
 	return true, t.grow(h, w, leaf, &p, i)
 }
 
-// latchLeaf latches the leaf at the end of the path.
+// latchLeaf latches the leaf at the end of the path, whatever its version is by
+// now. That it is still the right one shows in its parent.
 func (w *work) latchLeaf() error {
 	w.leaves = append(w.leaves[:0], w.path[len(w.path)-1].guard)
-	if !w.leaves[0].tryLatch() {
+	if !w.leaves[0].latch() {
 		return errRestart
 	}
 	return nil
@@ -166,11 +168,15 @@ func (t *Tree) latchKey(w *work, key []byte, row rowid.ID, unique index.Checker)
 }
 
 // tracedLeaf returns the latched leaf that the path leads to, if it is among
-// those latched and as the path found it.
+// those latched. It still has its place: the path's parent is unchanged, which it
+// would not be if the range of one of its children was another.
 func (w *work) tracedLeaf() *guard {
-	end := &w.path[len(w.path)-1]
+	end := len(w.path) - 1
+	if end > 0 && !w.path[end-1].valid() {
+		return nil
+	}
 	for i := range w.leaves {
-		if g := &w.leaves[i]; g.p == end.p && g.seen&^latched == end.seen {
+		if g := &w.leaves[i]; g.p == w.path[end].p && g.meta().level() == 0 {
 			return g
 		}
 	}

@@ -56,6 +56,20 @@ func (g *guard) tryLatch() bool {
 	return true
 }
 
+// latch latches the node whatever its version is, unless it is obsolete. It
+// waits, so the caller holds no latch.
+func (g *guard) latch() bool {
+	for i := 0; ; i++ {
+		if g.seen = g.await(); g.seen&obsolete != 0 {
+			return false
+		}
+		if g.tryLatch() {
+			return true
+		}
+		pause(i)
+	}
+}
+
 func (g *guard) isLatched() bool { return g.seen&latched != 0 && !g.isImage() }
 
 // unlatch ends a change.

@@ -10,6 +10,7 @@ const patience = 2 * spins
 
 // Lookup appends the rows of all entries with exactly this key, ascending.
 func (t *Tree) Lookup(h *epoch.Handle, key []byte, dst []rowid.ID) ([]rowid.ID, error) {
+	checkPin(h)
 	p := newProbe(key, 0)
 	for attempt := 0; ; attempt++ {
 		rows, err := t.tryLookup(&p, dst, attempt > patience)

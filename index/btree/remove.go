@@ -12,6 +12,7 @@ import (
 // leaf, says so. That latch is part of the key's latch: an insertion with a
 // checker holds it while it asks.
 func (t *Tree) Remove(h *epoch.Handle, key []byte, row rowid.ID, dead func() bool) (bool, error) {
+	checkPin(h)
 	p := newProbe(key, uint64(row))
 	for attempt := 0; ; attempt++ {
 		r, err := t.tryRemove(h, &p, dead)

@@ -12,6 +12,7 @@ import (
 // Scan fills b with the next entries of r behind c. A fill that is disturbed
 // starts over; the cursor moves when all of it is known to be true.
 func (t *Tree) Scan(h *epoch.Handle, r index.Range, c *index.Cursor, b *index.Batch) (bool, error) {
+	checkPin(h)
 	for attempt := 0; ; attempt++ {
 		b.Begin(c)
 		s := scan{tree: t, rng: r, batch: b, latch: attempt > patience}

@@ -9,6 +9,7 @@ import (
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/invariants"
 )
 
 // Config says what a tree is made of. Arena and Store outlive it.
@@ -91,6 +92,13 @@ func (t *Tree) retry(h *epoch.Handle, err error, attempt int) (bool, error) {
 		return err == nil || err == errRestart, err
 	}
 	return false, err
+}
+
+// checkPin finds callers that have forgotten to pin.
+func checkPin(h *epoch.Handle) {
+	if invariants.Enabled && !h.Pinned() {
+		invariants.Fail("btree: operation without a pin")
+	}
 }
 
 // damaged is the error for a node that makes no sense: a torn read, or else an
