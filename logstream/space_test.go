@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,6 +59,7 @@ func TestNoSpace(t *testing.T) {
 			var err error
 			for err == nil {
 				err = commit(false)
+				time.Sleep(100 * time.Microsecond) // a chance for the preparer
 			}
 			require.ErrorIs(t, err, fault.ErrNoSpace)
 			require.ErrorIs(t, err, syscall.ENOSPC)
