@@ -245,13 +245,13 @@ func BenchmarkOpen(b *testing.B) {
 	r.load(false)
 	r.checkpoint()
 	for round := range uint64(6) {
-		for i := range uint64(*benchKeys / 100) {
+		for i := range uint64(*benchKeys / 10_000) {
 			removeKey(b, r.ix, r.h, i*7+round)
 			r.insert(i*7 + round)
 		}
 		r.checkpoint()
 	}
-	b.Logf("%d files", len(r.sum))
+	b.ReportMetric(float64(len(r.sum)), "files")
 	require.NoError(b, r.ix.Close())
 	rnd := rand.New(rand.NewPCG(1, 0))
 	rows := make([]rowid.ID, 0, 4)

@@ -74,6 +74,7 @@ func effort(n int) int {
 func newRig(t testing.TB) *rig {
 	r := bareRig(t, vfs.NewMem())
 	require.NoError(t, r.fs.MkdirAll("/db"))
+	require.NoError(t, r.fs.SyncDir("/"))
 	ix, err := Strategy{}.Create(r.spec)
 	require.NoError(t, err)
 	r.x = ix.(*Index)
