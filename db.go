@@ -236,7 +236,8 @@ func (db *DB) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// lastCheckpoint leaves no tail to replay, if the log is sound.
+// lastCheckpoint leaves no tail to replay, if the log is sound: what no commit
+// has waited for belongs to it too.
 func (db *DB) lastCheckpoint(ctx context.Context) error {
 	if db.checkpointer == nil {
 		return nil
@@ -244,7 +245,11 @@ func (db *DB) lastCheckpoint(ctx context.Context) error {
 	if err := db.log.Failed(); err != nil {
 		return fmt.Errorf("%w: its log failed: %w", fault.ErrReadOnly, err)
 	}
-	if _, err := db.checkpointer.Run(ctx); err != nil {
+	err := db.log.Flush(ctx)
+	if err == nil {
+		_, err = db.checkpointer.Run(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("last checkpoint: %w", err)
 	}
 	return nil

@@ -55,8 +55,17 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.inner.Rollback()
+	defer tx.end()
 	return fn(tx)
+}
+
+// end rolls back what fn has left open. If fn has left a goroutine inside of a
+// call, that is waited for: a transaction that nobody ends would hold back the
+// collector for good.
+func (tx *Tx) end() {
+	for errors.Is(tx.inner.Rollback(), ErrTxBusy) {
+		runtime.Gosched()
+	}
 }
 
 // Update runs fn in a transaction and commits it if fn returns nil. After a
@@ -80,7 +89,7 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Tx) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.inner.Rollback()
+	defer tx.end()
 	if err := fn(tx); err != nil {
 		return err
 	}

@@ -71,13 +71,13 @@ func (m *Manager) Begin(ctx context.Context, writable bool) (Tx, error) {
 			return Tx{}, err
 		}
 	}
-	if writable && m.Assist != nil {
-		m.Assist()
-	}
 	s := m.acquire()
 	if m.closed.Load() {
 		s.release()
 		return Tx{}, fault.ErrClosed
+	}
+	if writable && m.Assist != nil {
+		m.Assist() // Close waits for the claimed session
 	}
 	s.start(writable)
 	return Tx{s: s, generation: s.generation}, nil

@@ -70,7 +70,7 @@ func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
 		it.err = err
 		return it
 	}
-	it.opened = s.statement
+	it.opened = s.statement.Load()
 	it.scanBuffers = s.takeBuffers()
 	s.leave()
 	return it
@@ -121,7 +121,7 @@ func (it *Iterator) current() bool {
 		it.err = it.tx.refusal()
 		return false
 	}
-	if it.filled == s.statement || it.at >= len(it.found) {
+	if it.filled == s.statement.Load() || it.at >= len(it.found) {
 		return true
 	}
 	s, it.err = it.tx.enter()
@@ -155,7 +155,7 @@ func (it *Iterator) fill() bool {
 // cache misses overlap.
 func (it *Iterator) resolve(s *session, from int) {
 	it.rows, it.found, it.at = it.rows[:0], it.found[:0], 0
-	it.filled = s.statement
+	it.filled = s.statement.Load()
 	s.h.Pin()
 	defer s.h.Unpin()
 	m := &s.many

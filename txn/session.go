@@ -17,7 +17,8 @@ import (
 
 // The state word of a session: generation << 2 | busy | active. One
 // compare-and-swap enters an operation, and tells a transaction that has ended
-// (other generation) from one that another goroutine is inside of.
+// (other generation) from one that another goroutine is inside of. Busy without
+// active is a session in use by a Pin.
 const (
 	stateActive  = uint64(1)
 	stateBusy    = uint64(2)
@@ -48,7 +49,7 @@ type session struct {
 
 	writes    []write
 	moves     []move
-	statement uint64 // counts statements that changed something
+	statement atomic.Uint64 // counts statements that changed something; iterators look at it from outside
 
 	call    Call
 	rows    []rowid.ID // candidates of a lookup
@@ -73,6 +74,7 @@ type write struct {
 	ref     arena.Ref        // own version at the head of the slot
 	base    indirection.Word // committed head below it, 0 for an inserted row
 
+	moved    int    // place + 1 in session.moves of its last move, 0 for none
 	keyMask  uint64 // indexes in which this transaction gave the row a key
 	keysFrom int    // at commit: old keys in session.pending
 	keysTo   int
@@ -162,7 +164,7 @@ func (s *session) start(writable bool) {
 // the session may be claimed again.
 func (s *session) release() {
 	s.snapshot.Store(0)
-	s.statement = 0
+	s.statement.Store(0)
 	s.unique = uniqueCheck{}
 	s.state.Store(s.generation << generationAt)
 }

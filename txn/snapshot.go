@@ -72,6 +72,7 @@ func (m *Manager) PinSnapshot(read func() (uint64, error)) (Pin, error) {
 		return Pin{}, err
 	}
 	s.readCTS = cts
+	s.state.Store(s.generation<<generationAt | stateBusy) // no transaction that Close would have to end
 	return Pin{s: s, CTS: cts}, nil
 }
 

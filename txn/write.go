@@ -18,10 +18,11 @@ var (
 )
 
 // move notes that a statement gave a row a new key in an index, for iterators
-// that were open at the time. Index everyIndex stands for all of them.
+// that were open at the time. Index everyIndex stands for all of them. The moves
+// of one row are linked from the last one backwards.
 type move struct {
-	write     int
 	index     int
+	before    int // place + 1 in session.moves of the row's move before, 0 for none
 	statement uint64
 }
 
@@ -33,13 +34,21 @@ func (s *session) movedSince(v *version, index int, statement uint64) bool {
 	if v.begin.Load() != s.owner || len(s.moves) == 0 {
 		return false
 	}
-	write := int(v.log.Load())
-	for i := len(s.moves) - 1; i >= 0 && s.moves[i].statement > statement; i-- {
-		if m := s.moves[i]; m.write == write && (m.index == index || m.index == everyIndex) {
+	for at := s.writes[v.log.Load()].moved; at != 0; at = s.moves[at-1].before {
+		m := &s.moves[at-1]
+		if m.statement <= statement {
+			return false
+		}
+		if m.index == index || m.index == everyIndex {
 			return true
 		}
 	}
 	return false
+}
+
+func (s *session) noteMove(w *write, index int) {
+	s.moves = append(s.moves, move{index, w.moved, s.statement.Load()})
+	w.moved = len(s.moves)
 }
 
 // beginStatement starts a statement that changes rows.
@@ -141,9 +150,9 @@ func (s *session) insert(t *Table, row []byte) error {
 			return err
 		}
 	}
-	s.statement++
-	s.moves = append(s.moves, move{len(s.writes), everyIndex, s.statement})
+	s.statement.Add(1)
 	s.writes = append(s.writes, write{table: t, ordinal: ordinal, ref: ref, keyMask: t.allKeys()})
+	s.noteMove(&s.writes[len(s.writes)-1], everyIndex)
 	return nil
 }
 
@@ -259,7 +268,7 @@ func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref ar
 			return err
 		}
 	}
-	s.statement++
+	s.statement.Add(1)
 	if own == nil {
 		s.writes = append(s.writes, write{table: t, ordinal: ordinal, base: head})
 	} else {
@@ -270,7 +279,7 @@ func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref ar
 	w.ref = ref
 	w.keyMask |= gained
 	for m := gained; m != 0; m &= m - 1 {
-		s.moves = append(s.moves, move{entry, bits.TrailingZeros64(m), s.statement})
+		s.noteMove(w, bits.TrailingZeros64(m))
 	}
 	return nil
 }
