@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/tpcc"
 	"github.com/rekindledb/rekindle/bench/tpcc/demo"
@@ -49,7 +51,7 @@ consistency conditions hold and that every index agrees with its table.`,
 	flags.Uint64Var(&f.seed, "seed", 0, "of data, transactions and kills; 0 draws one")
 	flags.StringVar(&f.scale, "scale", "full", "size of a warehouse: full, as TPC-C has it, small or tiny")
 	flags.StringVar(&f.dir, "dir", "", "absent or empty directory that keeps the database (default: a temporary one)")
-	flags.StringVar(&f.strategy, "strategy", "rebuild", "index strategy")
+	strategyFlag(cmd, &f.strategy, rekindle.IndexStrategies()[0])
 	flags.BoolVar(&f.json, "json", false, "print one JSON object a line instead of a table")
 	return cmd
 }
@@ -69,7 +71,26 @@ func newDemoChild(s streams) *cobra.Command {
 	}
 }
 
-func (f *demoFlags) run(ctx context.Context, s streams) (err error) {
+// run shows one strategy after the other. Several have a directory each.
+func (f *demoFlags) run(ctx context.Context, s streams) error {
+	strategies, err := strategiesNamed(f.strategy)
+	if err != nil {
+		return err
+	}
+	for _, strategy := range strategies {
+		one := *f
+		one.strategy = strategy
+		if f.dir != "" && len(strategies) > 1 {
+			one.dir = filepath.Join(f.dir, strategy)
+		}
+		if err := one.runStrategy(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *demoFlags) runStrategy(ctx context.Context, s streams) (err error) {
 	c, err := f.config()
 	if err != nil {
 		return err
@@ -81,7 +102,7 @@ func (f *demoFlags) run(ctx context.Context, s streams) (err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	p := newProgress(s)
 	c.Progress, c.Stderr = p.show, s.err
-	fmt.Fprintf(s.err, "seed %d, warehouses %d, terminals %d, database in %s\n", c.Seed, f.warehouses, f.terminals, c.Dir)
+	fmt.Fprintf(s.err, "seed %d, warehouses %d, terminals %d, strategy %s, database in %s\n", c.Seed, f.warehouses, f.terminals, f.strategy, c.Dir)
 	report, runErr := demo.Run(ctx, c)
 	p.clear()
 	return errors.Join(runErr, f.print(&report, s))
