@@ -1,6 +1,7 @@
 package rekindle_test
 
 import (
+	"flag"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	"github.com/rekindledb/rekindle/internal/crashtest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
+
+var powerCutStride = flag.Int("powercut.stride", 5, "cut the power before every n-th operation; 1 takes many minutes")
 
 // powerCut is a disk as it was left before some operation, and what had been
 // acknowledged by then.
@@ -88,9 +91,9 @@ func script(t *testing.T, fs *vfs.Mem, o rekindle.Options, ack func(int32, int64
 // life with commits, rotations, checkpoints, a close and an open, and looks at
 // what each cut has left; and again before every operation of that recovery.
 func TestPowerCutAtEveryOperation(t *testing.T) {
-	stride, deep := 1, 25
+	stride, deep := *powerCutStride, 25
 	if testing.Short() {
-		stride, deep = 11, 60
+		stride, deep = max(stride, 19), 60
 	}
 	for i, strategy := range rekindle.IndexStrategies() {
 		o := rekindle.Options{IndexStrategy: strategy, LogStreams: 1 + i%2}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/internal/epoch"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 )
 
 // base is an array's hold on the image that it began with. For every file it
@@ -123,13 +124,13 @@ func (b *base) accept(c *claim, pia uint64) error {
 
 // entry returns the entry of a page in stateMapped.
 func (b *base) entry(page uint64) (e pageEntry, err error) {
-	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	return b.image.entry(page)
 }
 
 // read copies a page in stateMapped, patched and checked.
 func (b *base) read(page uint64, dst []byte) (e pageEntry, err error) {
-	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	if e, err = b.image.entry(page); err != nil {
 		return e, err
 	}
@@ -138,19 +139,19 @@ func (b *base) read(page uint64, dst []byte) (e pageEntry, err error) {
 
 // verify checks a page in stateMapped that has no patch.
 func (b *base) verify(page uint64, e pageEntry) (err error) {
-	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	return b.image.verifyBase(page, e)
 }
 
 // copy copies a verified page.
 func (b *base) copy(state uint64, dst []byte) (err error) {
-	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	copy(dst, b.image.files[verifiedPlace(state)].data[verifiedOffset(state):])
 	return nil
 }
 
 // load reads a slot of a verified page.
 func (b *base) load(state, slot uint64) (w Word, err error) {
-	defer b.image.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	return b.image.files[verifiedPlace(state)].word(verifiedOffset(state) + slot*wordBytes), nil
 }

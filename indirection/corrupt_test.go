@@ -11,6 +11,7 @@ import (
 
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/invariants"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -310,7 +311,7 @@ func TestFaultInMappingIsAnError(t *testing.T) {
 	require.ErrorIs(t, s.image.Verify(t.Context()), fault.ErrCorrupt)
 	require.Panics(t, func() {
 		var err error
-		defer s.image.catchFault(false, &err)
+		defer mapfile.Catch(false, s.image, &err)
 		panic("another panic is not swallowed")
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/internal/arena"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 )
 
 // blockBytes is the size of a PIA block: one word a page.
@@ -60,7 +61,7 @@ func (x *Array) install(block arena.Ref, page uint64) (arena.Ref, error) {
 // fillBlock takes the pages of a PIA from the base image.
 func (x *Array) fillBlock(block arena.Ref, pia uint64, c *claim) (err error) {
 	im := &x.base.image
-	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	var entries [piaPages]pageEntry
 	if err := im.chunk(pia, &entries); err != nil {
 		return err

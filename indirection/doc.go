@@ -65,5 +65,5 @@
 // directory chunk when a page below it is first used, a page by its entry in
 // the directory when it is first used. Entries carry the checksum of the page
 // as read, patch applied. So no stale or misplaced part is ever taken for valid.
-// A fault in a mapping becomes fault.ErrCorrupt (catchFault).
+// A fault in a mapping becomes fault.ErrCorrupt (package mapfile).
 package indirection

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -84,7 +85,7 @@ func (im *Image) Close() error {
 // the latter is checked; a wrong base cannot give the right page but in slots
 // that the patch replaces.
 func (im *Image) readBoth(page uint64, e pageEntry, base, content *[pageBytes]byte) (err error) {
-	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	if err := im.base(e, base[:]); err != nil {
 		return err
 	}
@@ -96,13 +97,13 @@ func (im *Image) readBoth(page uint64, e pageEntry, base, content *[pageBytes]by
 }
 
 func (im *Image) readChunk(pia uint64, entries *[piaPages]pageEntry) (err error) {
-	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	return im.chunk(pia, entries)
 }
 
 // copyChunk copies a checked directory chunk, checksum included.
 func (im *Image) copyChunk(pia uint64, dst []byte) (err error) {
-	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	b, err := im.rawChunk(pia)
 	copy(dst, b)
 	return err

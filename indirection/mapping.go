@@ -2,7 +2,6 @@ package indirection
 
 import (
 	"encoding/binary"
-	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
@@ -60,27 +59,16 @@ func (f *mappedFile) contains(address uintptr) (offset uintptr, ok bool) {
 	return offset, offset < uintptr(len(f.data))
 }
 
-// catchFault turns a memory fault in one of the mappings into an error: the
-// medium failed to deliver a page, or the file was cut. It is deferred around
-// every access to mapped bytes, with the result of SetPanicOnFault(true):
-//
-//	defer im.catchFault(debug.SetPanicOnFault(true), &err)
-func (im *Image) catchFault(before bool, err *error) {
-	debug.SetPanicOnFault(before)
-	r := recover()
-	if r == nil {
-		return
-	}
-	if f, ok := r.(interface{ Addr() uintptr }); ok {
-		for _, m := range im.files {
-			if m == nil {
-				continue
-			}
-			if offset, ok := m.contains(f.Addr()); ok {
-				*err = fault.Corrupt(m.info.Path, int64(offset), 0, "mapped file cannot be read")
-				return
-			}
+// FaultAt implements mapfile.Locator: a fault in one of the mappings means that
+// the medium failed to deliver a page, or that the file was cut.
+func (im *Image) FaultAt(address uintptr) error {
+	for _, m := range im.files {
+		if m == nil {
+			continue
+		}
+		if offset, ok := m.contains(address); ok {
+			return fault.Corrupt(m.info.Path, int64(offset), 0, "mapped file cannot be read")
 		}
 	}
-	panic(r)
+	return nil
 }

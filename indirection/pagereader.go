@@ -1,6 +1,10 @@
 package indirection
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"github.com/rekindledb/rekindle/internal/mapfile"
+)
 
 // pageReader reads pages of an image in ascending order and checks each
 // directory chunk once.
@@ -34,6 +38,6 @@ func (r *pageReader) read(im *Image, page uint64, dst *[pageBytes]byte) (_ bool,
 		clear(dst[:])
 		return false, err
 	}
-	defer im.catchFault(debug.SetPanicOnFault(true), &err)
+	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	return true, im.page(page, e, dst[:])
 }

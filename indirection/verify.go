@@ -3,11 +3,8 @@ package indirection
 import (
 	"context"
 	"errors"
-	"io"
 
-	"github.com/cespare/xxhash/v2"
-
-	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -111,44 +108,8 @@ func (v *view) implausible(page uint64, e pageEntry, content *[pageBytes]byte) s
 // VerifyGeneration reads a file from its medium, where the system can do that,
 // and compares size and checksum with what its builder returned. It serves to
 // read a file back before a manifest names it.
-func VerifyGeneration(ctx context.Context, fs vfs.FS, path string, g Generation) (err error) {
-	f, err := fs.OpenRead(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinClose(err, f) }()
-	if err := f.DropCache(); err != nil {
-		return err
-	}
-	size, sum, err := sumFile(ctx, f)
-	if err != nil {
-		return err
-	}
-	if size != g.Size || sum != g.Sum {
-		return fault.Corrupt(path, 0, size, "array file has %d bytes with checksum %#x, should have %d with %#x", size, sum, g.Size, g.Sum)
-	}
-	return nil
-}
-
-// sumFile reads a file to its end.
-func sumFile(ctx context.Context, f vfs.File) (size int64, sum uint64, err error) {
-	var d xxhash.Digest
-	d.Reset()
-	buf := make([]byte, 256<<10)
-	for {
-		if err := ctx.Err(); err != nil {
-			return 0, 0, err
-		}
-		n, err := f.ReadAt(buf, size)
-		d.Write(buf[:n]) // never fails
-		size += int64(n)
-		if errors.Is(err, io.EOF) {
-			return size, d.Sum64(), nil
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-	}
+func VerifyGeneration(ctx context.Context, fs vfs.FS, path string, g Generation) error {
+	return mapfile.Check(ctx, fs, path, g.Size, g.Sum)
 }
 
 // fileSource reads a file that may be another by now than when it was mapped.

@@ -50,7 +50,7 @@ func (r *visibleRing) wait(cts uint64) {
 		case tries < yieldTries:
 			runtime.Gosched()
 		default:
-			time.Sleep(spinSleep)
+			time.Sleep(spinSleep) // it is long: let the descheduled one run
 		}
 	}
 }
