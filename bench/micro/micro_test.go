@@ -6,11 +6,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m, systems())) }
 
-func systems() []System { return []System{Rekindle("rebuild")} }
+func systems() []System {
+	var all []System
+	for _, strategy := range rekindle.IndexStrategies() {
+		all = append(all, Rekindle(strategy))
+	}
+	return all
+}
 
 // BenchmarkStore measures the engine. Single figures are chosen by name:
 //

@@ -3,6 +3,7 @@ package micro
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -118,6 +119,7 @@ type rekindleSession struct {
 	ctx   context.Context
 	row   row
 	keys  []uint64
+	rows  []row
 
 	get, getMany, update func(tx *rekindle.Tx) error
 }
@@ -140,8 +142,16 @@ func (s *rekindleSession) doGet(tx *rekindle.Tx) error {
 }
 
 func (s *rekindleSession) doGetMany(tx *rekindle.Tx) error {
-	for _, s.row.Key = range s.keys {
-		if err := s.get(tx); err != nil {
+	s.rows = s.rows[:0]
+	for _, key := range s.keys {
+		s.rows = append(s.rows, row{Key: key})
+	}
+	missing, err := s.store.rows.GetMany(tx, s.rows)
+	if err != nil || len(missing) > 0 {
+		return errors.Join(err, fmt.Errorf("%d of %d rows are missing", len(missing), len(s.rows)))
+	}
+	for i := range s.rows {
+		if err := CheckValue(s.rows[i].Key, s.rows[i].Value); err != nil {
 			return err
 		}
 	}
@@ -158,16 +168,10 @@ func (s *rekindleSession) doUpdate(tx *rekindle.Tx) error { return s.store.rows.
 func (s *rekindleSession) Scan(key uint64, n int) (found int, err error) {
 	err = s.store.db.View(s.ctx, func(tx *rekindle.Tx) error {
 		found = 0
-		for r, err := range s.store.rows.Scan(tx, rekindle.Query{From: rekindle.Key(key), Limit: n}) {
-			if err == nil {
-				err = CheckValue(r.Key, r.Value)
-			}
-			if err != nil {
-				return err
-			}
+		return s.store.rows.Visit(tx, rekindle.Query{From: rekindle.Key(key), Limit: n}, func(r *row) error {
 			found++
-		}
-		return nil
+			return CheckValue(r.Key, r.Value)
+		})
 	})
 	return found, err
 }
