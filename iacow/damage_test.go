@@ -34,7 +34,7 @@ func smallRig(t testing.TB) *rig {
 
 // stride thins out tests that try every byte where all is slow.
 func stride() int64 {
-	if invariants.Enabled {
+	if invariants.Enabled || testing.Short() {
 		return 41
 	}
 	return 1
@@ -62,12 +62,13 @@ func (r *rig) survives(files []index.FileInfo) (damage error) {
 			damage = err
 		}
 	}
+	want := sorted(r.model)
 	list, err := scanAll(x, r.h)
-	if note(err); err == nil && !slices.Equal(sorted(r.model), list) {
-		require.Equal(r.t, sorted(r.model), list)
+	if note(err); err == nil && !slices.Equal(want, list) {
+		require.Equal(r.t, want, list)
 	}
-	for i, p := range sorted(r.model) {
-		note(r.survivesKey(x, p, i%5 == 0))
+	for i := 0; i < len(want); i += 3 {
+		note(r.survivesKey(x, want[i], i%5 == 0))
 	}
 	return damage
 }

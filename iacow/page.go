@@ -15,10 +15,11 @@ import (
 //	  4224    64  gone: dropped, but perhaps not in a published checkpoint
 //	  4288    64  free: to be handed out; under table.mu
 //	  4352    64  late: dropped after the epoch that is being captured
-//	  4416     8  queued: 1 while the page is in the list of dirty pages
-//	  4424     8  next dirty page, its number + 1
-//	  4432     8  next page with free ids, its number + 1; under table.mu
-//	  4440     8  1 while the page is in the list of those; under table.mu
+//	  4416    64  void: no node since the page came into memory
+//	  4480     8  queued: 1 while the page is in the list of dirty pages
+//	  4488     8  next dirty page, its number + 1
+//	  4496     8  next page with free ids, its number + 1; under table.mu
+//	  4504     8  1 while the page is in the list of those; under table.mu
 type page struct{ p unsafe.Pointer }
 
 type bitmap uintptr
@@ -29,8 +30,9 @@ const (
 	goneBits     bitmap = capturedBits + bitmapBytes
 	freeBits     bitmap = goneBits + bitmapBytes
 	lateBits     bitmap = freeBits + bitmapBytes
+	voidBits     bitmap = lateBits + bitmapBytes
 
-	queuedAt    = uintptr(lateBits + bitmapBytes)
+	queuedAt    = uintptr(voidBits + bitmapBytes)
 	nextDirtyAt = queuedAt + 8
 	nextFreeAt  = nextDirtyAt + 8
 	inFreeAt    = nextFreeAt + 8

@@ -37,16 +37,22 @@ func (t *table) init(a *arena.Arena, last *image) {
 	t.refs = make([]arena.Ref, pages)
 }
 
-// Entry returns the word of an id.
+// Entry returns the word of an id. A node that leads to an id which never had a
+// node is damage, though each part of it may be intact; without an error the tree
+// would look for the node again and again.
 func (t *table) Entry(id btree.NodeID) (*atomic.Uint64, error) {
-	if g, ok := t.page(uint32(id) >> pageShift); ok {
-		return g.entry(int(id % pageIDs)), nil
+	g, ok := t.page(uint32(id) >> pageShift)
+	if !ok {
+		var err error
+		if g, err = t.use(id); err != nil {
+			return nil, err
+		}
 	}
-	g, err := t.use(id)
-	if err != nil {
-		return nil, err
+	word := g.entry(int(id % pageIDs))
+	if word.Load() == 0 && g.has(voidBits, int(id%pageIDs)) {
+		return nil, t.noNode(id)
 	}
-	return g.entry(int(id % pageIDs)), nil
+	return word, nil
 }
 
 // page returns a page if it is in memory.
@@ -70,7 +76,7 @@ func (t *table) use(id btree.NodeID) (page, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if id == 0 || uint64(id) >= t.next {
-		return page{}, t.damaged("there is no node %d", id)
+		return page{}, t.damage(id)
 	}
 	number := uint32(id) >> pageShift
 	if g, ok := t.page(number); ok {
@@ -105,13 +111,17 @@ func (t *table) load(number uint32, must bool) (page, error) {
 	return g, nil
 }
 
-// fill sets the entries of a new page. Ids that have no node are free.
+// fill sets the entries of a new page. Ids that have no node are void, and free
+// if they ever were in use.
 func (t *table) fill(g page, number uint32, words *pageWords) {
 	first := uint64(number) << pageShift
 	for i, e := range words {
 		if e != 0 {
 			g.entry(i).Store(uint64(e))
-		} else if id := first + uint64(i); id != 0 && id < t.next {
+			continue
+		}
+		g.set(voidBits, i)
+		if id := first + uint64(i); id != 0 && id < t.next {
 			t.free(g, number, i)
 		}
 	}
@@ -152,7 +162,7 @@ func (t *table) NewID(uint32) (btree.NodeID, error) {
 	}
 	id := btree.NodeID(t.next)
 	t.next++
-	t.note(g, id)
+	t.handOut(g, id)
 	return id, nil
 }
 
@@ -167,8 +177,13 @@ func (t *table) takeFree() btree.NodeID {
 		g.word(inFreeAt).Store(0)
 	}
 	id := btree.NodeID(number<<pageShift | uint32(i))
-	t.note(g, id)
+	t.handOut(g, id)
 	return id
+}
+
+func (t *table) handOut(g page, id btree.NodeID) {
+	g.clear(voidBits, int(id%pageIDs))
+	t.note(g, id)
 }
 
 // release lets ids be handed out again that were gone.
@@ -233,12 +248,19 @@ func (t *table) takeDirty() (numbers []uint32) {
 	return numbers
 }
 
-// damaged is the error for a reference that no intact checkpoint has.
-func (t *table) damaged(format string, args ...any) error {
+// noNode is the error for a reference to an id without a node.
+func (t *table) noNode(id btree.NodeID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.damage(id)
+}
+
+// damage is noNode for who holds mu.
+func (t *table) damage(id btree.NodeID) error {
 	if t.last == nil {
-		return fmt.Errorf("iacow: %s: %w", fmt.Sprintf(format, args...), fault.ErrCorrupt)
+		return fmt.Errorf("iacow: there is no node %d: %w", id, fault.ErrCorrupt)
 	}
-	return fault.Corrupt(t.last.newest().info.Name, 0, 0, format, args...)
+	return fault.Corrupt(t.last.newest().info.Name, 0, 0, "there is no node %d", id)
 }
 
 // bytes is the memory of the table.

@@ -30,11 +30,14 @@ func isDamage(err error) bool {
 func (s *store) validate(nodes int64) error {
 	inUse, blocks := int64(0), int64(0)
 	for id := uint64(1); id < s.next; id++ {
-		word, err := s.Entry(btree.NodeID(id))
-		if err != nil {
-			return err
+		g, ok := s.page(uint32(id >> pageShift))
+		if !ok {
+			var err error
+			if g, err = s.use(btree.NodeID(id)); err != nil {
+				return err
+			}
 		}
-		e := entry(word.Load())
+		e := entry(g.entry(int(id % pageIDs)).Load())
 		if e == 0 {
 			continue
 		}

@@ -37,6 +37,9 @@ func startVerifier(spec *index.Spec, im *image) *verifier {
 		defer close(v.ended)
 		sleep(ctx, verifyDelay)
 		for _, c := range checks {
+			if ctx.Err() != nil {
+				return
+			}
 			err := c.run(ctx, func() { sleep(ctx, verifyPause) })
 			if err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrNotExist) { // it may have been let go of
 				spec.Logger.Error("index file is damaged", "index", spec.Name, "error", err)
