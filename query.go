@@ -106,7 +106,7 @@ func scan(tx *Tx, t *txn.Table, q Query, visit func(stored []byte) (bool, error)
 	if err != nil {
 		return err
 	}
-	it := tx.inner.Scan(t, number, r)
+	it := tx.inner.Scan(t, number, r, q.Limit)
 	defer it.Close()
 	for n := 0; (q.Limit == 0 || n < q.Limit) && it.Next(); n++ {
 		more, err := visit(it.Row())

@@ -60,7 +60,7 @@ func (tx *Tx) entriesOfRows(t *Table, sets []entrySet) (rows int64, err error) {
 }
 
 func (tx *Tx) entriesOfIndex(t *Table, number int) (set entrySet, err error) {
-	it := tx.Scan(t, number, index.Range{})
+	it := tx.Scan(t, number, index.Range{}, index.FullFill)
 	defer it.Close()
 	for it.Next() {
 		entry := it.found[it.at].entry

@@ -96,7 +96,8 @@ func (m *many) loadWords(t *Table, rows []rowid.ID) error {
 	return nil
 }
 
-// touch asks for the first line of every version before any is needed.
+// touch asks for the lines of every version before any is needed: first for all
+// headers, then, with the sizes known, for the rest of the payloads.
 func (s *session) touch(words []indirection.Word) {
 	var sum uint64
 	for _, word := range words {
@@ -104,7 +105,24 @@ func (s *session) touch(words []indirection.Word) {
 			sum += versionAt(s.m.Arena, word.Ref()).begin.Load()
 		}
 	}
+	for _, word := range words {
+		if word != 0 && !word.IsLog() {
+			sum += uint64(touchLines(versionAt(s.m.Arena, word.Ref()).payload()))
+		}
+	}
 	s.touched = sum
+}
+
+const (
+	lineBytes    = 64
+	touchedLines = 8 // the hardware prefetches what follows these
+)
+
+func touchLines(b []byte) (sum byte) {
+	for at := lineBytes - headerBytes; at < min(len(b), touchedLines*lineBytes); at += lineBytes {
+		sum += b[at]
+	}
+	return sum
 }
 
 // neverMoved is a statement that no statement comes after.

@@ -61,8 +61,9 @@ func (s *session) giveBuffers(b *scanBuffers) {
 	}
 }
 
-// Scan opens an iterator. Errors come from Next through Err.
-func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
+// Scan opens an iterator. Expect is how many rows the caller wants, 0 if it does
+// not know. Errors come from Next through Err.
+func (tx *Tx) Scan(t *Table, number int, r index.Range, expect int) *Iterator {
 	r.Lo, r.Hi = searchable(r.Lo), searchable(r.Hi)
 	it := &Iterator{tx: tx, t: t, number: number, r: r, more: true, at: -1}
 	s, err := tx.enterTable(t)
@@ -72,6 +73,7 @@ func (tx *Tx) Scan(t *Table, number int, r index.Range) *Iterator {
 	}
 	it.opened = s.statement.Load()
 	it.scanBuffers = s.takeBuffers()
+	it.batch.First = min(expect, index.FullFill)
 	s.leave()
 	return it
 }
