@@ -7,8 +7,9 @@ import (
 	"github.com/rekindledb/rekindle/iacow"
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/rebuild"
+	"github.com/rekindledb/rekindle/mirrorindex"
 )
 
 func strategies() []index.Strategy {
-	return []index.Strategy{iacow.Strategy{}, chainindex.Strategy{}, rebuild.Strategy{}}
+	return []index.Strategy{iacow.Strategy{}, chainindex.Strategy{}, mirrorindex.Strategy{}, rebuild.Strategy{}}
 }
