@@ -20,7 +20,7 @@ const (
 	// MaxRoundBytes bounds a round in one stream, header and padding included.
 	// It is the W of the recovery rules: at most so much of a stream is
 	// written and not durable.
-	MaxRoundBytes = 4 << 20
+	MaxRoundBytes = 2 << 20
 
 	// MaxCTS is the largest commit timestamp.
 	MaxCTS = 1<<62 - 1

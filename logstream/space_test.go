@@ -183,7 +183,7 @@ func TestOversizedFrames(t *testing.T) {
 	o := testOptions(mem, 1)
 	o.SegmentBytes, o.MaxUnflushed = 8<<20, 0
 	l := openLog(t, o, Start{})
-	for _, size := range []int{100, l.MaxFrame(), 100, 3 << 20, 100, l.MaxFrame()} {
+	for _, size := range []int{100, l.MaxFrame(), 100, 3 << 19, 100, l.MaxFrame()} {
 		records := []Record{{Kind: Insert, Payload: make([]byte, size-frmHeader-recHeader)}}
 		if size > 1000 {
 			records[0].Payload[size/2] = 1

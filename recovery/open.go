@@ -304,8 +304,8 @@ const replayBatch = 1 << 15
 func (s *State) replay(ctx context.Context) error {
 	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
 	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
-	pending := map[rowid.Table][]indirection.Change{}
-	add := func(a logstream.Address, r logstream.Record) error { return s.replayRecord(pending, a, r) }
+	var p replay
+	add := func(a logstream.Address, r logstream.Record) error { return s.replayRecord(&p, a, r) }
 	tail, err := logstream.Scan(ctx, o, func(g *logstream.Group) error {
 		s.Report.GroupsReplayed++
 		return g.Records(add)
@@ -313,8 +313,8 @@ func (s *State) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for table, changes := range pending {
-		if err := s.array(table).SetBatch(0, changes); err != nil {
+	for _, t := range p.tables {
+		if err := t.array.SetBatch(0, t.changes); err != nil {
 			return err
 		}
 	}
@@ -324,24 +324,50 @@ func (s *State) replay(ctx context.Context) error {
 	return nil
 }
 
+// replay holds the changes of a replay that are not applied yet.
+type replay struct {
+	tables map[rowid.Table]*tableReplay
+	last   *tableReplay // records of one table come in runs
+}
+
+type tableReplay struct {
+	table   rowid.Table
+	array   *indirection.Array
+	changes []indirection.Change
+}
+
+func (p *replay) of(s *State, table rowid.Table) *tableReplay {
+	if p.last != nil && p.last.table == table {
+		return p.last
+	}
+	t := p.tables[table]
+	if t == nil {
+		t = &tableReplay{table: table, array: s.array(table)}
+		if p.tables == nil {
+			p.tables = map[rowid.Table]*tableReplay{}
+		}
+		p.tables[table] = t
+	}
+	p.last = t
+	return t
+}
+
 // replayRecord changes the slot of a record's row: to the record, or to
 // nothing. Records come in commit order, and of two changes in a batch the
 // later one wins.
-func (s *State) replayRecord(pending map[rowid.Table][]indirection.Change, address logstream.Address, r logstream.Record) error {
+func (s *State) replayRecord(p *replay, address logstream.Address, r logstream.Record) error {
 	s.Report.RecordsReplayed++
 	if s.Strategy.Persistent() && (r.Kind != logstream.Image || len(r.Keys) > 0) {
 		s.tail = append(s.tail, address)
 	}
-	table := r.Row.Table()
-	changes := append(pending[table], indirection.Change{Ordinal: r.Row.Ordinal(), Word: slotAfter(address, r.Kind)})
-	if len(changes) == replayBatch {
-		if err := s.array(table).SetBatch(0, changes); err != nil {
-			return err
-		}
-		changes = changes[:0]
+	t := p.of(s, r.Row.Table())
+	t.changes = append(t.changes, indirection.Change{Ordinal: r.Row.Ordinal(), Word: slotAfter(address, r.Kind)})
+	if len(t.changes) < replayBatch {
+		return nil
 	}
-	pending[table] = changes
-	return nil
+	err := t.array.SetBatch(0, t.changes)
+	t.changes = t.changes[:0]
+	return err
 }
 
 // array returns the array of a table, which is new if the checkpoint did not
