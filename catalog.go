@@ -67,8 +67,8 @@ func (c *catalog) load(ctx context.Context) error {
 			return err
 		}
 	}
-	c.db.report.TablesOpened = len(definitions)
-	return c.db.state.ApplyTail(ctx, c.db.log, c.byID, c.db.collector.Add, &c.db.report)
+	c.db.state.Report.TablesOpened = len(definitions)
+	return c.db.state.ApplyTail(ctx, c.db.log, c.byID, c.db.collector.Add)
 }
 
 // definitions reads the rows of the system table, without its indexes, which
@@ -99,7 +99,7 @@ func (c *catalog) open(ctx context.Context, id rowid.Table, s *schema.Table) err
 	if err != nil {
 		return err
 	}
-	if err := c.db.state.OpenIndexes(ctx, c.db.log, t, c.spec(t), &c.db.report); err != nil {
+	if err := c.db.state.OpenIndexes(ctx, c.db.log, t, c.spec(t)); err != nil {
 		return err
 	}
 	c.add(t)

@@ -40,7 +40,6 @@ type DB struct {
 	log     *logstream.Log
 	manager *txn.Manager
 	catalog catalog
-	report  recovery.Report
 
 	collector    *gc.Collector
 	checkpointer *recovery.Checkpointer // nil when read-only
@@ -107,7 +106,6 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	db.report = db.state.Report
 	if err := db.checkHeader(); err != nil {
 		return err
 	}
@@ -199,7 +197,7 @@ func (db *DB) openCheckpointer() error {
 }
 
 // RecoveryReport says what Open found and did.
-func (db *DB) RecoveryReport() RecoveryReport { return db.report }
+func (db *DB) RecoveryReport() RecoveryReport { return db.state.Report }
 
 // RecoveryReport describes an Open; Phase is one part of it.
 type (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,9 +232,11 @@ func TestWrongOptions(t *testing.T) {
 
 // lived returns the disk of a database with two checkpoints and a tail, and
 // what it holds.
-func lived(t *testing.T) (*vfs.Mem, []item) {
+func lived(t *testing.T) (*vfs.Mem, []item) { return livedWith(t, "rebuild") }
+
+func livedWith(t *testing.T, strategy string) (*vfs.Mem, []item) {
 	fs := vfs.NewMem()
-	db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: "rebuild"})
+	db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: strategy})
 	for i := range int64(60) {
 		update(t, db, func(tx *rekindle.Tx) {
 			require.NoError(t, items.Insert(tx, &item{ID: i, Name: fmt.Sprint(i), Group: int32(i % 4)}))
@@ -416,4 +419,93 @@ func TestFailedSync(t *testing.T) {
 	db, items = openItems(t, mem.CrashClone(nil, vfs.Strict), rekindle.Options{})
 	require.Equal(t, []item{{ID: 1, Name: "x"}}, allItems(t, db, items))
 	require.NoError(t, db.Close(t.Context()))
+}
+
+// indexFiles lists the index files of a disk.
+func indexFiles(disk *vfs.Mem) (names []string) {
+	for name := range disk.Dump() {
+		if strings.Contains(name, "/index-") {
+			names = append(names, "/"+name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestDamagedIndex harms every index file in every way: the answer is then the
+// right one or a typed error, and with VerifyOnOpen always the right one, with
+// the damage in the report.
+func TestDamagedIndex(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		disk, want := livedWith(t, strategy)
+		names := indexFiles(disk)
+		if strategy == "rebuild" {
+			require.Empty(t, names)
+			continue
+		}
+		require.NotEmpty(t, names)
+		newest := names[len(names)-1]
+		harms := map[string]func(*vfs.Mem){
+			"lost":    func(d *vfs.Mem) { require.NoError(t, d.Remove(newest)) },
+			"empty":   func(d *vfs.Mem) { alter(t, d, newest, func([]byte) []byte { return nil }) },
+			"cut":     func(d *vfs.Mem) { alter(t, d, newest, func(b []byte) []byte { return b[:len(b)-1] }) },
+			"swapped": func(d *vfs.Mem) { alter(t, d, newest, func([]byte) []byte { return d.Dump()[names[0][1:]] }) },
+		}
+		size := len(disk.Dump()[newest[1:]])
+		for at := 0; at < size; at += 1 + size/40 {
+			harms[fmt.Sprintf("bit flipped at %d", at)] = func(d *vfs.Mem) {
+				alter(t, d, newest, func(b []byte) []byte { b[at] ^= 4; return b })
+			}
+		}
+		for name, harm := range harms {
+			t.Run(strategy+"/"+name, func(t *testing.T) {
+				harmed := disk.CrashClone(nil, vfs.Keep)
+				harm(harmed)
+				checkHarmed(t, harmed.CrashClone(nil, vfs.Keep), want)
+				db, items := openItems(t, harmed, rekindle.Options{VerifyOnOpen: true})
+				require.NotEmpty(t, db.RecoveryReport().Fallbacks)
+				require.Equal(t, want, allItems(t, db, items))
+				_, err := db.CrossCheck(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, db.Close(t.Context()))
+			})
+		}
+	}
+}
+
+// checkHarmed looks at a disk with a damaged file: whatever is answered is true.
+func checkHarmed(t *testing.T, disk *vfs.Mem, want []item) {
+	t.Helper()
+	db, err := rekindle.Open(t.Context(), "/db", rekindle.Options{CheckpointBytes: -1}.OnFS(disk))
+	if err != nil {
+		requireFileError(t, err)
+		return
+	}
+	defer db.Close(t.Context())
+	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	err = db.View(t.Context(), func(tx *rekindle.Tx) error {
+		for _, row := range want {
+			for _, get := range []func(*item) error{
+				func(r *item) error { r.ID = row.ID; return items.Get(tx, r) },
+				func(r *item) error { r.Name = row.Name; return items.GetBy(tx, "name", r) },
+			} {
+				var got item
+				if err := get(&got); err != nil {
+					requireFileError(t, err)
+				} else {
+					require.Equal(t, row, got)
+				}
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+func requireFileError(t *testing.T, err error) {
+	t.Helper()
+	var e *rekindle.FileError
+	require.ErrorAs(t, err, &e)
+	require.NotEmpty(t, e.Path)
 }

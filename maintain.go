@@ -41,8 +41,8 @@ func (db *DB) start() {
 		db.collector.Run(ctx)
 	})
 	if db.opts.CheckpointBytes > 0 {
-		db.expectCheckpoint(db.manager.Logged(), uint64(db.report.TailBytes))
-		if db.report.TailBytes >= db.opts.CheckpointBytes {
+		db.expectCheckpoint(db.manager.Logged(), uint64(db.state.Report.TailBytes))
+		if db.state.Report.TailBytes >= db.opts.CheckpointBytes {
 			db.askForCheckpoint()
 		}
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })

@@ -64,7 +64,10 @@ type Options struct {
 	// MaxRetries bounds how often Update runs a function again after a
 	// conflict, 100 by default. Negative: never.
 	MaxRetries int
-	// VerifyOnOpen reads and checks every array file before Open returns.
+	// VerifyOnOpen reads and checks every array and index file before Open
+	// returns. Damage then has a substitute: an older checkpoint, a rebuilt
+	// index. Without it, damage inside a file is found when that part is first
+	// used, and calls that need it return ErrCorrupt.
 	VerifyOnOpen bool
 	// Logger gets warnings, such as damage found and worked around. Nil discards.
 	Logger *slog.Logger

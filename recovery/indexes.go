@@ -12,6 +12,7 @@ import (
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/logstream"
 	"github.com/rekindledb/rekindle/rowid"
 	"github.com/rekindledb/rekindle/txn"
@@ -35,7 +36,8 @@ type indexID struct {
 // OpenIndexes brings the indexes of a table back: from their checkpoint files
 // if there are any, else by reading the table's rows. Those opened from files
 // are behind by the tail until ApplyTail. Nothing else uses the table yet.
-func (s *State) OpenIndexes(ctx context.Context, log *logstream.Log, t *txn.Table, spec func(int) index.Spec, report *Report) error {
+func (s *State) OpenIndexes(ctx context.Context, log *logstream.Log, t *txn.Table, spec func(int) index.Spec) error {
+	report := &s.Report
 	t.Indexes = make([]index.Index, len(t.Schema.Indexes))
 	return report.Time("index/"+t.Name(), func() error {
 		var missing []int
@@ -71,7 +73,12 @@ func (s *State) openIndex(ctx context.Context, table rowid.Table, number int, sp
 	if s.images[table] == nil { // the table is younger than the checkpoint: all its entries are in the tail
 		return s.Strategy.Create(spec)
 	}
-	ix, err := s.Strategy.Open(ctx, spec, s.indexFiles(table, number))
+	files := s.indexFiles(table, number)
+	err := s.verifyIndexFiles(ctx, files)
+	var ix index.Index
+	if err == nil {
+		ix, err = s.Strategy.Open(ctx, spec, files)
+	}
 	switch {
 	case errors.Is(err, index.ErrNoCheckpoint):
 		return nil, nil
@@ -80,6 +87,20 @@ func (s *State) openIndex(ctx context.Context, table rowid.Table, number int, sp
 		return nil, nil
 	}
 	return ix, err
+}
+
+// verifyIndexFiles compares whole files with the manifest, if that was asked for;
+// otherwise their parts are checked when they are first used.
+func (s *State) verifyIndexFiles(ctx context.Context, files []index.FileInfo) error {
+	if !s.cfg.Verify {
+		return nil
+	}
+	for _, f := range files {
+		if err := mapfile.Check(ctx, s.cfg.FS, f.Name, f.Size, f.Sum); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // indexFiles returns the files of an index with their names in the file system.

@@ -27,7 +27,7 @@ type Config struct {
 	FS       vfs.FS
 	Dir      string
 	ReadOnly bool   // change no byte, not even to create
-	Verify   bool   // read and check every array file before serving
+	Verify   bool   // read and check every array and index file before serving
 	New      Header // for a new database; Format and DatabaseID are filled in
 
 	Arena    *arena.Arena

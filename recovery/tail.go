@@ -20,12 +20,12 @@ const tailBatch = 1 << 20
 // that the tail's records give their rows are added, those that they take away
 // become suspects. Replay has noted which records are concerned; they are read
 // again here, because only now the tables and their keys are known.
-func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(rowid.Table) *txn.Table, suspect func(txn.Garbage), report *Report) error {
+func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(rowid.Table) *txn.Table, suspect func(txn.Garbage)) error {
 	if len(s.tail) == 0 {
 		return nil
 	}
-	return report.Time("index tail", func() error {
-		a := &tailApplier{s: s, find: find, suspect: suspect, report: report, h: s.cfg.Epochs.Register(), lists: map[indexID]*entryList{}}
+	return s.Report.Time("index tail", func() error {
+		a := &tailApplier{s: s, find: find, suspect: suspect, report: &s.Report, h: s.cfg.Epochs.Register(), lists: map[indexID]*entryList{}}
 		reader := logstream.NewReader(log)
 		for i, address := range s.tail {
 			if i%4096 == 0 && ctx.Err() != nil {
