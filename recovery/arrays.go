@@ -56,16 +56,21 @@ func (d *draft) collect(ctx context.Context) ([]change, error) {
 	o := scanOptions(d.files, d.dir, &d.header, d.newest())
 	o.UntilRound = d.Round
 	var changes []change
+	var y yielder
 	add := func(a logstream.Address, r logstream.Record) error {
 		changes = append(changes, change{r.Row, slotAfter(a, r.Kind), len(changes)})
+		y.step()
 		return nil
 	}
 	_, err := logstream.Scan(ctx, o, func(g *logstream.Group) error { return g.Records(add) })
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.order, b.order))
+	changes = sortYielding(changes, func(a, b change) int {
+		if a.row != b.row {
+			return cmp.Compare(a.row, b.row)
+		}
+		return cmp.Compare(a.order, b.order)
 	})
 	return lastOfEach(changes), nil
 }
@@ -126,6 +131,7 @@ func (d *draft) fold(ctx context.Context, table rowid.Table, changes []change) e
 
 // apply changes one slot and keeps the books of live log bytes.
 func (d *draft) apply(b *indirection.Builder, ordinal uint64, word indirection.Word) error {
+	d.steps.step()
 	old, err := b.Change(ordinal, word)
 	d.account(old, -1)
 	d.account(word, +1)

@@ -210,6 +210,7 @@ type draft struct {
 	live     map[gc.SegmentID]int64
 	images   map[rowid.Table]*indirection.Image // of the tables that changed
 	captures []index.Capture
+	steps    yielder
 	changes  int
 	bytes    int64
 }

@@ -59,7 +59,7 @@ func (d *draft) writeIndex(ctx context.Context, t *txn.Table, number int, c inde
 // writeSuspects saves what waits for removal from the indexes, or would have
 // to after a crash.
 func (d *draft) writeSuspects(list *suspectList) error {
-	if list.count == 0 {
+	if list.count == 0 || !d.persistent {
 		return nil
 	}
 	path := filepath.Join(d.folder(), "suspects")

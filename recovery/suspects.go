@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 
 	"github.com/cespare/xxhash/v2"
@@ -55,21 +56,31 @@ func (l *suspectList) finish(id ID) []byte {
 }
 
 // Suspects calls f with every suspect that the checkpoint recovered from has
-// saved. Keys are valid during the call.
+// saved. Keys are valid during the call. Losing them does no harm but for the
+// space of the entries.
 func (s *State) Suspects(f func(txn.Garbage)) error {
-	if s.base == nil || s.base.Suspects == nil {
+	if s.base == nil || s.base.Suspects == nil || !s.Strategy.Persistent() {
 		return nil
 	}
-	return readSuspects(s.cfg.FS, s.path(filepath.FromSlash(s.base.Suspects.Name)), s.Header.DatabaseID, f)
+	err := s.readSuspects(s.base.Suspects, f)
+	if err != nil && damaged(err) {
+		s.fallback(fmt.Sprintf("dead index entries stay behind: %v", err))
+		return nil
+	}
+	return err
 }
 
 // readSuspects calls f with each suspect of a file.
-func readSuspects(files vfs.FS, path string, id ID, f func(txn.Garbage)) error {
-	data, err := vfs.ReadFile(files, path, maxFileBytes)
+func (s *State) readSuspects(info *FileInfo, f func(txn.Garbage)) error {
+	path := s.path(filepath.FromSlash(info.Name))
+	data, err := vfs.ReadFile(s.cfg.FS, path, maxFileBytes)
 	if err != nil {
 		return err
 	}
-	return parseSuspects(path, data, id, f)
+	if int64(len(data)) != info.Size || xxhash.Sum64(data) != info.Sum {
+		return fault.Corrupt(path, 0, int64(len(data)), "not the file that the manifest names")
+	}
+	return parseSuspects(path, data, s.Header.DatabaseID, f)
 }
 
 func parseSuspects(path string, data []byte, id ID, f func(txn.Garbage)) error {
