@@ -473,6 +473,45 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
+// TestDamagedSuspects: suspects only save space, so a database opens without
+// them and says so. Strategies without index files write none.
+func TestDamagedSuspects(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, items := openItems(t, fs, rekindle.Options{CheckpointBytes: -1, IndexStrategy: strategy})
+			update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "a"})) })
+			old, err := db.Begin(t.Context(), false) // keeps the suspects waiting
+			require.NoError(t, err)
+			update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Update(tx, &item{ID: 1, Name: "b"})) })
+			require.NoError(t, db.Checkpoint(t.Context()))
+			disk := fs.CrashClone(nil, vfs.Keep)
+			require.NoError(t, old.Rollback())
+			require.NoError(t, db.Close(t.Context()))
+
+			const name = "/db/ckpt/000001/suspects"
+			if strategy == "rebuild" {
+				require.NotContains(t, disk.Dump(), name[1:])
+				return
+			}
+			for what, harm := range map[string]func(*vfs.Mem){
+				"lost": func(d *vfs.Mem) { require.NoError(t, d.Remove(name)) },
+				"cut":  func(d *vfs.Mem) { alter(t, d, name, func(b []byte) []byte { return b[:len(b)-1] }) },
+				"flip": func(d *vfs.Mem) { alter(t, d, name, func(b []byte) []byte { b[40] ^= 1; return b }) },
+			} {
+				harmed := disk.CrashClone(nil, vfs.Keep)
+				harm(harmed)
+				db, items := openItems(t, harmed, rekindle.Options{})
+				require.Len(t, db.RecoveryReport().Fallbacks, 1, what)
+				require.Equal(t, []item{{ID: 1, Name: "b"}}, allItems(t, db, items), what)
+				_, err := db.CrossCheck(t.Context())
+				require.NoError(t, err, what)
+				require.NoError(t, db.Close(t.Context()), what)
+			}
+		})
+	}
+}
+
 // checkHarmed looks at a disk with a damaged file: whatever is answered is true.
 func checkHarmed(t *testing.T, disk *vfs.Mem, want []item) {
 	t.Helper()
