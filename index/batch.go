@@ -1,6 +1,8 @@
 package index
 
 import (
+	"slices"
+
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -78,6 +80,19 @@ func (b *Batch) Append(key []byte, row rowid.ID) {
 func (b *Batch) AppendParts(prefix, rest []byte, row rowid.ID) {
 	b.keys = append(b.keys, prefix...)
 	b.Append(rest, row)
+}
+
+// Extend adds n entries with keys of size bytes each, which the index then fills
+// in: all keys one after the other, and the rows.
+func (b *Batch) Extend(n, size int) (keys []byte, rows []rowid.ID) {
+	key, row := len(b.keys), len(b.rows)
+	b.keys = slices.Grow(b.keys, n*size)[:key+n*size]
+	b.rows = slices.Grow(b.rows, n)[:row+n]
+	b.ends = slices.Grow(b.ends, n)
+	for i := range n {
+		b.ends = append(b.ends, key+(i+1)*size)
+	}
+	return b.keys[key:], b.rows[row:]
 }
 
 // Finish moves c behind the last entry of the fill; an empty fill leaves it.

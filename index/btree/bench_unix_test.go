@@ -193,7 +193,7 @@ func BenchmarkScan100(b *testing.B) {
 		rnd := rand.New(rand.NewPCG(1, 0))
 		var buf [8]byte
 		var c index.Cursor
-		batch := index.Batch{First: 64, Max: 36}
+		batch := index.Batch{First: 100}
 		b.ResetTimer()
 		defer cpuTime(b)()
 		for range b.N {

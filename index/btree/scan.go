@@ -34,6 +34,7 @@ type scan struct {
 	batch *index.Batch
 	latch bool // latch each leaf, after many disturbed tries
 	top   bool // descending from above all entries, not from a probe
+	whole bool // the leaf is not the first one: all of it lies ahead
 	key   []byte
 }
 
@@ -72,6 +73,7 @@ func (s *scan) ascend(c *index.Cursor) (progress, error) {
 		if leaf, ok, err = s.tree.next(&leaf); !ok {
 			return rangeDone, err
 		}
+		s.whole = true
 	}
 	return rangeDone, err
 }
@@ -101,7 +103,7 @@ func (s *scan) descend(c *index.Cursor) (progress, error) {
 		if fence, row, err = s.tree.separator(fence[:0], &left); err != nil {
 			return rangeDone, err
 		}
-		p, s.top = newProbe(fence, row), false
+		p, s.top, s.whole = newProbe(fence, row), false, true
 	}
 }
 
@@ -123,11 +125,13 @@ func (s *scan) leaf(g *guard, p *probe, bias int) (end progress, err error) {
 }
 
 func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
-	from, err := s.tree.search(g, m, p, bias)
-	if err != nil {
-		return leafDone, err
+	from, to := 0, m.count()
+	var err error
+	if !s.whole {
+		if from, err = s.tree.search(g, m, p, bias); err != nil {
+			return leafDone, err
+		}
 	}
-	to := m.count()
 	if s.rng.Hi != nil {
 		hi := newProbe(s.rng.Hi, 0)
 		if to, err = s.tree.search(g, m, &hi, below); err != nil {
@@ -136,7 +140,7 @@ func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
 	}
 	stop := min(to, from+s.batch.Room())
 	if !m.isSlotted() && from < stop {
-		s.deliverHeads(g.node, m, from, stop, 1)
+		s.deliverHeads(g.node, m, from, stop-from, 1)
 		from = stop
 	}
 	for i := from; i < stop && err == nil; i++ {
@@ -146,18 +150,22 @@ func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
 }
 
 func (s *scan) down(g *guard, m meta, p *probe) (progress, error) {
-	from, err := s.below(g, m, p)
-	if err != nil {
-		return leafDone, err
+	from, to := m.count(), 0
+	var err error
+	if !s.whole {
+		if from, err = s.below(g, m, p); err != nil {
+			return leafDone, err
+		}
 	}
-	lo := newProbe(s.rng.Lo, 0)
-	to, err := s.tree.search(g, m, &lo, below)
-	if err != nil {
-		return leafDone, err
+	if len(s.rng.Lo) > 0 {
+		lo := newProbe(s.rng.Lo, 0)
+		if to, err = s.tree.search(g, m, &lo, below); err != nil {
+			return leafDone, err
+		}
 	}
 	stop := max(to, from-s.batch.Room())
 	if !m.isSlotted() && from > stop {
-		s.deliverHeads(g.node, m, from-1, stop-1, -1)
+		s.deliverHeads(g.node, m, from-1, from-stop, -1)
 		from = stop
 	}
 	for i := from - 1; i >= stop && err == nil; i-- {
@@ -187,18 +195,33 @@ func (s *scan) deliver(g *guard, m meta, i int) (err error) {
 	return err
 }
 
-// deliverHeads is deliver for the entries from, from+step, … before stop of a
-// node without slots.
-func (s *scan) deliverHeads(n node, m meta, from, stop, step int) {
-	s.key = appendPrefix(s.key[:0], n, m.prefix())
-	prefix, heads, vals := len(s.key), m.heads(), m.vals()
-	key := binary.BigEndian.AppendUint64(s.key, 0)
-	length := min(prefix+m.length(), len(key))
-	for i := from; i != stop; i += step {
-		binary.BigEndian.PutUint64(key[prefix:], n.index(heads, i))
-		s.batch.Append(key[:length], rowid.ID(n.index(vals, i)))
+// deliverHeads is deliver for the n entries from, from+step, … of a node without
+// slots. It stores whole words, which go over into the next key before that is
+// written; building a key apart and copying it would wait for the stores.
+func (s *scan) deliverHeads(g node, m meta, from, n, step int) {
+	s.key = appendPrefix(s.key[:0], g, m.prefix())
+	prefix := len(s.key)
+	size := prefix + min(m.length(), 8)
+	keys, rows := s.batch.Extend(n, size)
+	first, heads, vals := headAt(s.key, 0), m.heads(), m.vals()
+	for i := range rows {
+		key, head := keys[i*size:], g.index(heads, from)
+		if len(key) < prefix+8 || prefix > 8 {
+			copy(key, s.key)
+			copyHead(key[prefix:size], head)
+		} else {
+			binary.BigEndian.PutUint64(key, first)
+			binary.BigEndian.PutUint64(key[prefix:], head)
+		}
+		rows[i] = rowid.ID(g.index(vals, from))
+		from += step
 	}
-	s.key = key
+}
+
+func copyHead(dst []byte, head uint64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], head)
+	copy(dst, b[:])
 }
 
 // fence is a place in an inner node: i is the child that a descent took, so

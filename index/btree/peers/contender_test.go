@@ -84,7 +84,7 @@ func (o *ours) getBatch(keys [][]byte) (rows []rowid.ID, err error) {
 
 func (o *ours) scan(from []byte, n int) (seen int, err error) {
 	o.cursor.Reset()
-	o.batch.First, o.batch.Max = index.FullFill, n-index.FullFill
+	o.batch.First = n
 	for more := true; more && seen < n; seen += o.batch.Len() {
 		o.h.Pin()
 		more, err = o.tree.Scan(o.h, index.Range{Lo: from}, &o.cursor, &o.batch)
