@@ -20,6 +20,9 @@ func (x *Index) BeginCheckpoint(ctx context.Context, n uint64) (index.Capture, e
 	if invariants.Enabled && x.capturing {
 		invariants.Fail("index %s: two captures at a time", x.spec.Name)
 	}
+	if x.handle == nil {
+		x.handle = x.spec.Domain.Register()
+	}
 	if err := x.settleFrozen(ctx); err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (x *Index) compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, dead, err := pour(ctx, c.frozen(), len(c.files()) == 0, b.Add)
+	_, dead, err := pour(ctx, x.handle, c.frozen(), len(c.files()) == 0, b.Add)
 	if err != nil {
 		return joinAbandon(err, b)
 	}

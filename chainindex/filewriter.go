@@ -7,6 +7,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
@@ -15,9 +16,9 @@ import (
 // pour gives the entries of layers that do not change, merged, to add; with
 // tombstones unless there is nothing older that they apply to. It returns how
 // many entries and tombstones there were.
-func pour(ctx context.Context, layers []*layer, oldest bool, add func(key []byte, place rowid.ID) error) (live, dead int64, err error) {
+func pour(ctx context.Context, h *epoch.Handle, layers []*layer, oldest bool, add func(key []byte, place rowid.ID) error) (live, dead int64, err error) {
 	var m merge
-	if err := m.beginBulk(layers); err != nil {
+	if err := m.beginBulk(h, layers); err != nil {
 		return 0, 0, err
 	}
 	for n := 0; ; n++ {
@@ -51,7 +52,7 @@ func (x *Index) writeFile(ctx context.Context, checkpoint uint64, create func(ex
 	if err != nil {
 		return index.FileInfo{}, err
 	}
-	w := fileWriter{spec: &x.spec, id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, stepFor(layers))}
+	w := fileWriter{spec: &x.spec, h: x.handle, id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, stepFor(layers))}
 	if len(older) > 0 {
 		next := older[0].file.info
 		w.footer.older, w.footer.olderSum = next.Checkpoint, next.Sum
@@ -72,6 +73,7 @@ func stepFor(layers []*layer) int {
 // fileWriter writes one file from start to end.
 type fileWriter struct {
 	spec   *index.Spec
+	h      *epoch.Handle
 	id     identity
 	out    *vfs.PacedWriter
 	footer footer
@@ -99,7 +101,7 @@ func (w *fileWriter) writeNodes(ctx context.Context, layers []*layer) error {
 	if err != nil {
 		return err
 	}
-	live, dead, err := pour(ctx, layers, w.footer.older == 0, b.Add)
+	live, dead, err := pour(ctx, w.h, layers, w.footer.older == 0, b.Add)
 	if err != nil {
 		return err
 	}

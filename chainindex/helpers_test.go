@@ -171,6 +171,26 @@ func (s *session) equals(m *indextest.Model) {
 	for _, e := range m.Behind(index.Range{}, &index.Cursor{}) {
 		require.Equal(s.t, m.Rows(e.Key), s.lookup(e.Key), "key %x", e.Key)
 	}
+	s.batchEquals(m)
+}
+
+// batchEquals looks up many keys together, some of them absent.
+func (s *session) batchEquals(m *indextest.Model) {
+	var keys [][]byte
+	for i, e := range m.Behind(index.Range{}, &index.Cursor{}) {
+		if i%3 == 0 {
+			keys = append(keys, []byte(e.Key), []byte(e.Key+" absent"))
+		}
+	}
+	rand.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	s.h.Pin()
+	rows, ends, err := s.x.(index.BatchLooker).LookupBatch(s.h, keys, []rowid.ID{77}, []int{1})
+	s.h.Unpin()
+	require.NoError(s.t, err)
+	require.Len(s.t, ends, len(keys)+1)
+	for i, key := range keys {
+		require.True(s.t, slices.Equal(m.Rows(string(key)), rows[ends[i]:ends[i+1]]), "key %x", key)
+	}
 }
 
 // lagging is a plan that merges where the cap forces it to.

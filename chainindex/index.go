@@ -8,6 +8,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/epoch"
 )
 
 // Index is a chain of trees. It is safe for concurrent use.
@@ -22,7 +23,8 @@ type Index struct {
 	mu        sync.Mutex // serialises changes of the chain
 	unsettled bool       // somebody may be writing into a frozen layer still
 	capturing bool
-	snapshot  *Snapshot // to be told of heads that are frozen
+	handle    *epoch.Handle // the checkpoint's, whose parts follow one another
+	snapshot  *Snapshot     // to be told of heads that are frozen
 
 	stop       context.CancelFunc // ends the verifier
 	background sync.WaitGroup
@@ -30,6 +32,7 @@ type Index struct {
 
 var (
 	_ index.Index        = (*Index)(nil)
+	_ index.BatchLooker  = (*Index)(nil)
 	_ index.Checkpointer = (*Index)(nil)
 )
 

@@ -50,6 +50,14 @@ func (l *layer) lookup(h *epoch.Handle, key []byte, dst []rowid.ID) (_ []rowid.I
 	return l.tree.Lookup(h, key, dst)
 }
 
+func (l *layer) lookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) (_ []rowid.ID, _ []int, err error) {
+	if l.file == nil {
+		return l.tree.LookupBatch(h, keys, dst, ends)
+	}
+	defer mapfile.Catch(debug.SetPanicOnFault(true), l.file, &err)
+	return l.tree.LookupBatch(h, keys, dst, ends)
+}
+
 func (l *layer) scan(h *epoch.Handle, r index.Range, c *index.Cursor, b *index.Batch) (more bool, err error) {
 	if l.file == nil {
 		return l.tree.Scan(h, r, c, b)

@@ -14,6 +14,7 @@ import (
 // holds of a layer is as old as the batch.
 type merge struct {
 	h       *epoch.Handle
+	pins    bool // h has to be pinned for each batch
 	rng     index.Range
 	want    int      // size of a full batch
 	sources []source // newest first
@@ -40,10 +41,11 @@ type source struct {
 // bulkFill is the batch size of merges that go through whole layers.
 const bulkFill = 512
 
-// beginBulk begins a merge of whole layers that do not change any more. It
-// needs no pin, because its owner holds the layers.
-func (m *merge) beginBulk(layers []*layer) error {
-	return m.begin(nil, layers, index.Range{}, &index.Cursor{}, bulkFill)
+// beginBulk begins a merge of whole layers, which its owner holds, with a handle
+// that it pins for a batch at a time.
+func (m *merge) beginBulk(h *epoch.Handle, layers []*layer) error {
+	m.pins = true
+	return m.begin(h, layers, index.Range{}, &index.Cursor{}, bulkFill)
 }
 
 // begin stands before the first entry of a range behind a cursor. Of want
@@ -89,19 +91,28 @@ func placeBehind(row rowid.ID, reverse bool) rowid.ID {
 }
 
 // load makes the source stand on its next entry.
-func (m *merge) load(s *source) (err error) {
+func (m *merge) load(s *source) error {
 	for s.at == s.batch.Len() {
 		if !s.more {
 			s.done = true
 			return nil
 		}
-		if s.more, err = s.layer.scan(m.h, m.rng, &s.cursor, &s.batch); err != nil {
+		if err := m.fill(s); err != nil {
 			return err
 		}
 		s.at, s.batch.Max = 0, m.want
 	}
 	s.key, s.place = s.batch.Key(s.at), s.batch.Row(s.at)
 	return nil
+}
+
+func (m *merge) fill(s *source) (err error) {
+	if m.pins {
+		m.h.Pin()
+		defer m.h.Unpin()
+	}
+	s.more, err = s.layer.scan(m.h, m.rng, &s.cursor, &s.batch)
+	return err
 }
 
 func (m *merge) step(s *source) error {

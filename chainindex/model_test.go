@@ -181,7 +181,7 @@ func (run *modelRun) toggleCapture() {
 		run.capture, run.files, run.durable = nil, run.written, run.line
 		reopened := run.rig.session(run.rig.open(run.files))
 		require.True(run.rig.t, slices.Equal(all(run.durable), reopened.scan(index.Range{}, 64)))
-		require.NoError(run.rig.t, reopened.x.(*Index).Verify(context.Background()))
+		require.NoError(run.rig.t, verifyAll(reopened.x.(*Index)))
 	}
 }
 

@@ -20,6 +20,40 @@ func (x *Index) Lookup(h *epoch.Handle, key []byte, dst []rowid.ID) ([]rowid.ID,
 	return found[:start+len(settle(found[start:], x.spec.Table))], nil
 }
 
+// LookupBatch looks up all keys in one layer after the other, so that the cache
+// misses of many keys overlap, and then puts together what belongs to each.
+func (x *Index) LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error) {
+	c := x.chain.Load()
+	w := x.works.get(nil)
+	defer x.works.put(w)
+	w.places, w.ends = w.places[:0], w.ends[:0]
+	for i, l := range c.layers {
+		start := len(w.places)
+		var err error
+		if w.places, w.ends, err = l.lookupBatch(h, keys, w.places, w.ends); err != nil {
+			return dst, ends, err
+		}
+		tag(w.places[start:], c.age(i))
+	}
+	for i := range keys {
+		start := len(dst)
+		for at := i; at < len(w.ends); at += len(keys) {
+			dst = append(dst, w.found(at)...)
+		}
+		dst = dst[:start+len(settle(dst[start:], x.spec.Table))]
+		ends = append(ends, len(dst))
+	}
+	return dst, ends, nil
+}
+
+// found returns the places of the i-th of all lookups of a batch.
+func (w *work) found(i int) []rowid.ID {
+	if i == 0 {
+		return w.places[:w.ends[0]]
+	}
+	return w.places[w.ends[i-1]:w.ends[i]]
+}
+
 // maxSkipped bounds the removed entries that one call to Scan passes by.
 const maxSkipped = 4096
 

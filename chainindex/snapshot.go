@@ -23,13 +23,14 @@ var ErrBusy = errors.New("chainindex: too many frozen layers")
 //	s, _ := x.Snapshot(ctx)
 //	s.Each(ctx, add)        // into a tree; the index goes on meanwhile
 //	x.Follow(ctx, tree)     // now every change goes to both
-//	s.Replay(ctx, h)        // what changed in between
+//	s.Replay(ctx)           // what changed in between
 //	x.Complete()
 //	s.Close()
 //
 // It is used by one goroutine.
 type Snapshot struct {
 	x      *Index
+	h      *epoch.Handle
 	layers []*layer
 	since  atomic.Pointer[[]*layer] // heads after the snapshot that were frozen, oldest first
 }
@@ -48,7 +49,7 @@ func (x *Index) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := x.settleFrozen(ctx); err != nil {
 		return nil, err
 	}
-	s := &Snapshot{x: x, layers: x.chain.Load().layers[1:]}
+	s := &Snapshot{x: x, h: x.spec.Domain.Register(), layers: x.chain.Load().layers[1:]}
 	s.since.Store(new([]*layer))
 	for _, l := range s.layers {
 		l.retain()
@@ -72,7 +73,7 @@ func (s *Snapshot) Len() int64 { return totalSize(s.layers) }
 // during the call.
 func (s *Snapshot) Each(ctx context.Context, fn func(key []byte, row rowid.ID) error) error {
 	table := s.x.spec.Table
-	_, _, err := pour(ctx, s.layers, true, func(key []byte, place rowid.ID) error {
+	_, _, err := pour(ctx, s.h, s.layers, true, func(key []byte, place rowid.ID) error {
 		return fn(key, rowid.Make(table, placeOrdinal(place)))
 	})
 	return err
@@ -81,14 +82,14 @@ func (s *Snapshot) Each(ctx context.Context, fn func(key []byte, row rowid.ID) e
 // Replay brings the follower up to date with what changed between the snapshot
 // and the beginning of Follow: key by key, under the key's latch. Changes that
 // come meanwhile are made by their writers in both.
-func (s *Snapshot) Replay(ctx context.Context, h *epoch.Handle) error {
+func (s *Snapshot) Replay(ctx context.Context) error {
 	f := s.x.follower.Load()
 	if f == nil {
 		return ErrDropped
 	}
 	c := s.x.chain.Load() // before since: a head that is frozen in between is then in both, not in none
 	for _, l := range append(slices.Clone(*s.since.Load()), c.head()) {
-		if err := s.replayLayer(ctx, h, f.tree, l); err != nil {
+		if err := s.replayLayer(ctx, f.tree, l); err != nil {
 			return err
 		}
 	}
@@ -100,21 +101,21 @@ var ErrDropped = errors.New("chainindex: follower was dropped")
 
 // replayLayer goes through a layer that may be the head. The layer cannot go
 // away: it is the head or among those that the snapshot keeps.
-func (s *Snapshot) replayLayer(ctx context.Context, h *epoch.Handle, tree *btree.Tree, l *layer) error {
+func (s *Snapshot) replayLayer(ctx context.Context, tree *btree.Tree, l *layer) error {
 	var c index.Cursor
 	b := index.Batch{First: bulkFill, Max: bulkFill}
 	w := s.x.works.get(nil)
 	defer s.x.works.put(w)
 	for more := true; more; {
 		var err error
-		h.Pin()
-		more, err = l.scan(h, index.Range{}, &c, &b)
-		h.Unpin()
+		s.h.Pin()
+		more, err = l.scan(s.h, index.Range{}, &c, &b)
+		s.h.Unpin()
 		if err != nil {
 			return err
 		}
 		for i := range b.Len() {
-			if err := s.replayEntry(h, w, tree, b.Key(i), placeOrdinal(b.Row(i))); err != nil {
+			if err := s.replayEntry(w, tree, b.Key(i), placeOrdinal(b.Row(i))); err != nil {
 				return err
 			}
 		}
@@ -127,33 +128,33 @@ func (s *Snapshot) replayLayer(ctx context.Context, h *epoch.Handle, tree *btree
 
 // replayEntry makes the tree agree with the newest layer since the snapshot
 // that knows the entry. If none does any more, its writer has seen to the tree.
-func (s *Snapshot) replayEntry(h *epoch.Handle, w *work, tree *btree.Tree, key []byte, ordinal uint64) error {
+func (s *Snapshot) replayEntry(w *work, tree *btree.Tree, key []byte, ordinal uint64) error {
 	w.setKey(key)
-	h.Pin()
-	defer h.Unpin()
+	s.h.Pin()
+	defer s.h.Unpin()
 	latch := s.x.latches.of(key)
 	latch.Lock()
 	defer latch.Unlock()
-	f, err := s.latest(h, w, ordinal)
+	f, err := s.latest(w, ordinal)
 	if err != nil || f == 0 {
 		return err
 	}
 	row := rowid.Make(s.x.spec.Table, ordinal)
 	if f&isLive != 0 {
-		return tree.Insert(h, key, row, nil)
+		return tree.Insert(s.h, key, row, nil)
 	}
-	_, err = tree.Remove(h, key, row, always)
+	_, err = tree.Remove(s.h, key, row, always)
 	return err
 }
 
 // latest returns what is known of an entry since the snapshot. The key is
 // latched: what is frozen meanwhile, for this key, is as it will be.
-func (s *Snapshot) latest(h *epoch.Handle, w *work, ordinal uint64) (finding, error) {
+func (s *Snapshot) latest(w *work, ordinal uint64) (finding, error) {
 	head := s.x.chain.Load().head()
-	f, err := head.probe(h, w, ordinal)
+	f, err := head.probe(s.h, w, ordinal)
 	since := *s.since.Load()
 	for i := len(since) - 1; f == 0 && err == nil && i >= 0; i-- {
-		f, err = since[i].probe(h, w, ordinal)
+		f, err = since[i].probe(s.h, w, ordinal)
 	}
 	return f, err
 }

@@ -86,7 +86,7 @@ func TestFollower(t *testing.T) {
 		require.NoError(t, x.Follow(context.Background(), tree))
 		require.False(t, x.Mirrored())
 		phase()
-		require.NoError(t, s.Replay(context.Background(), c.h))
+		require.NoError(t, s.Replay(context.Background()))
 		phase()
 		require.True(t, x.Complete())
 		s.Close()
@@ -139,7 +139,7 @@ func TestFollowerUnderLoad(t *testing.T) {
 			if round%3 == 0 {
 				r.checkpoint(x)
 			}
-			if err := s.Replay(context.Background(), r.domain.Register()); err != nil {
+			if err := s.Replay(context.Background()); err != nil {
 				return err
 			}
 			x.Complete()

@@ -14,58 +14,48 @@ import (
 )
 
 // The verifier reads at some 50 MB/s, beside the work of the index, and by
-// reads, so that the process does not come to hold all of the files.
+// reads, so that the process does not come to hold all of the files. It begins
+// late, so that it does not disturb the first reads.
 const (
 	verifyStep  = 1 << 18 // bytes read at once; a multiple of the size of nodes
 	verifyPause = 5 * time.Millisecond
+	verifyDelay = 500 * time.Millisecond
 )
 
-// startVerifier checks all files of a chain that was opened.
+// startVerifier checks all files of a chain that was opened. What it finds is
+// logged; readers find it themselves, when they come there.
 func (x *Index) startVerifier() {
 	ctx, cancel := context.WithCancel(context.Background())
 	x.stop = cancel
-	files := x.retainFiles()
+	files := x.chain.Load().files()
+	for _, l := range files {
+		l.retain()
+	}
 	x.background.Go(func() {
+		ended := sleep(ctx, verifyDelay)
 		for _, l := range files {
-			err := x.verify(ctx, l.file, verifyPause)
-			if err != nil && ctx.Err() == nil && x.inUse(l) {
-				x.spec.Logger.Error("index file is damaged", "index", x.spec.Name, "error", err)
+			if ended == nil {
+				x.verifyLayer(ctx, l)
+				ended = ctx.Err()
 			}
 			x.release(l)
 		}
 	})
 }
 
+func (x *Index) verifyLayer(ctx context.Context, l *layer) {
+	err := x.verify(ctx, l.file, verifyPause)
+	if err != nil && ctx.Err() == nil && x.inUse(l) {
+		x.spec.Logger.Error("index file is damaged", "index", x.spec.Name, "error", err)
+	}
+}
+
 // inUse says whether a layer is in the chain still. Files that are not may have
 // been deleted.
 func (x *Index) inUse(l *layer) bool { return slices.Contains(x.chain.Load().layers, l) }
 
-// Verify reads all files of the index and checks every byte of them. Damage is
-// a *fault.File.
-func (x *Index) Verify(ctx context.Context) error {
-	var errs []error
-	for _, l := range x.retainFiles() {
-		errs = append(errs, x.verify(ctx, l.file, 0))
-		x.release(l)
-	}
-	return errors.Join(errs...)
-}
-
-func (x *Index) retainFiles() []*layer {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	files := x.chain.Load().files()
-	for _, l := range files {
-		l.retain()
-	}
-	return files
-}
-
 // verify reads a file from start to end, with pauses.
 func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) (err error) {
-	if err := sleep(ctx, pause); err != nil { // before the first read, too
-		return err
-	}
 	file, err := x.spec.FS.OpenRead(f.info.Name)
 	if err != nil {
 		return missing(f.info.Name, err)

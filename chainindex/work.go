@@ -13,6 +13,7 @@ type work struct {
 	cursor index.Cursor
 	batch  index.Batch
 	places []rowid.ID
+	ends   []int
 	unique headChecker
 	merge  merge
 }

@@ -91,7 +91,7 @@ func (x *Index) adopt(ctx context.Context, s *chainindex.Snapshot, tree *btree.T
 	if err := x.chain.Follow(ctx, tree); err != nil {
 		return err
 	}
-	if err := s.Replay(ctx, x.spec.Domain.Register()); err != nil {
+	if err := s.Replay(ctx); err != nil {
 		return err
 	}
 	if !x.chain.Complete() {

@@ -26,6 +26,7 @@ type Index struct {
 
 var (
 	_ index.Index        = (*Index)(nil)
+	_ index.BatchLooker  = (*Index)(nil)
 	_ index.Checkpointer = (*Index)(nil)
 )
 
@@ -45,6 +46,14 @@ func (x *Index) Lookup(h *epoch.Handle, key []byte, dst []rowid.ID) ([]rowid.ID,
 		return m.Lookup(h, key, dst)
 	}
 	return x.chain.Lookup(h, key, dst)
+}
+
+// LookupBatch is Lookup for many keys, in less time.
+func (x *Index) LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error) {
+	if m := x.mirror.Load(); m != nil {
+		return m.LookupBatch(h, keys, dst, ends)
+	}
+	return x.chain.LookupBatch(h, keys, dst, ends)
 }
 
 // Scan reads the mirror, or the chain while there is none. A scan may begin in
@@ -71,9 +80,6 @@ func (x *Index) Stats() index.Stats {
 func (x *Index) BeginCheckpoint(ctx context.Context, n uint64) (index.Capture, error) {
 	return x.chain.BeginCheckpoint(ctx, n)
 }
-
-// Verify checks every byte of the files.
-func (x *Index) Verify(ctx context.Context) error { return x.chain.Verify(ctx) }
 
 // Close ends the building of the mirror. Memory and mappings are released when
 // no pin that exists now is left.
