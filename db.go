@@ -164,16 +164,17 @@ func (db *DB) openLog() error {
 		return err
 	}
 	db.manager = txn.NewManager(txn.Config{
-		Arena:      db.arena,
-		Epochs:     db.epochs,
-		Log:        db.log,
-		Durability: o.Durability,
-		MaxRow:     int(min(maxRowBytes, db.state.Header.SegmentBytes/8)),
-		MaxPart:    min(maxRowBytes, db.log.MaxFrame()/2),
-		MaxRecord:  db.log.MaxFrame() / 2,
-		ReadOnly:   db.opts.ReadOnly,
-		Find:       db.catalog.byID,
-		Assist:     func() { db.collector.Assist() },
+		Arena:       db.arena,
+		Epochs:      db.epochs,
+		Log:         db.log,
+		Durability:  o.Durability,
+		MaxRow:      int(min(maxRowBytes, db.state.Header.SegmentBytes/8)),
+		MaxPart:     min(maxRowBytes, db.log.MaxFrame()/2),
+		MaxRecord:   db.log.MaxFrame() / 2,
+		ReadOnly:    db.opts.ReadOnly,
+		MemoryLimit: db.opts.MemoryLimit > 0,
+		Find:        db.catalog.byID,
+		Assist:      func() { db.collector.Assist() },
 	})
 	db.collector = gc.New(db.manager, db.opts.Logger)
 	return nil

@@ -90,3 +90,43 @@ func TestOldReader(t *testing.T) {
 	require.LessOrEqual(t, settle(t, db).IndexEntries, int64(2), "the entries of the catalogue")
 	require.NoError(t, db.Close(t.Context()))
 }
+
+// TestDeleteAtTheMemoryLimit: a database that takes no more rows can still be
+// emptied, in transactions of a moderate size, and takes rows again then.
+func TestDeleteAtTheMemoryLimit(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			o := rekindle.Options{CheckpointBytes: -1, MemoryLimit: 12 << 20, Durability: rekindle.None, IndexStrategy: strategy}
+			db, items := openItems(t, vfs.NewMem(), o)
+			note := string(make([]byte, 500))
+			put := func(id int64) error {
+				return db.Update(t.Context(), func(tx *rekindle.Tx) error {
+					return items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id), Note: &note})
+				})
+			}
+			rows := int64(0)
+			var err error
+			for ; err == nil; rows++ {
+				err = put(rows)
+			}
+			require.ErrorIs(t, err, rekindle.ErrMemoryLimit)
+			settle(t, db)
+			for first := int64(0); first < rows-1; first += 1000 {
+				require.NoError(t, db.Update(t.Context(), func(tx *rekindle.Tx) error {
+					for id := first; id < min(first+1000, rows-1); id++ {
+						if err := items.Delete(tx, &item{ID: id}); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+				settle(t, db)
+			}
+			require.Empty(t, allItems(t, db, items))
+			for id := range rows / 2 {
+				require.NoError(t, put(id))
+			}
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}

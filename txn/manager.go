@@ -28,6 +28,10 @@ type Config struct {
 	// table is gone and its garbage with it.
 	Find func(id rowid.Table) *Table
 
+	// MemoryLimit says that the arena has a limit, so that room for deletes has
+	// to be kept back.
+	MemoryLimit bool
+
 	// Assist, if set, is called before a transaction that may write begins, so
 	// that writers help a collector that cannot keep up.
 	Assist func()
@@ -39,12 +43,13 @@ type Manager struct {
 	Config
 	Garbage Queue
 
-	entered   enteredKeys
-	table     atomic.Pointer[sessionTable]
-	grow      sync.Mutex
-	watermark atomic.Uint64
-	closed    atomic.Bool
-	owners    atomic.Uint64
+	entered    enteredKeys
+	tombstones tombstones
+	table      atomic.Pointer[sessionTable]
+	grow       sync.Mutex
+	watermark  atomic.Uint64
+	closed     atomic.Bool
+	owners     atomic.Uint64
 
 	logged    atomic.Uint64
 	commits   atomic.Uint64
@@ -57,6 +62,7 @@ func NewManager(c Config) *Manager {
 	m := &Manager{Config: c}
 	m.table.Store(&sessionTable{})
 	m.Garbage.init()
+	m.tombstones.wanted.Store(c.MemoryLimit)
 	return m
 }
 

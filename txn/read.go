@@ -116,11 +116,12 @@ func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]by
 // publish brings a row online: it replaces the log address in the slot by an
 // arena copy of the record. Losing the race for the slot is fine.
 func (s *session) publish(t *Table, ordinal uint64, word indirection.Word, payload []byte) error {
-	ref, err := newVersion(s.m.Arena, s.h.Shard(), beginOfOld, 0, t.Version, 0, payload)
+	ref, err := s.m.Arena.Alloc(s.h.Shard(), headerBytes+len(payload))
 	if err != nil {
 		return err
 	}
 	v := versionAt(s.m.Arena, ref)
+	initVersion(v, beginOfOld, 0, t.Version, 0, payload)
 	v.log.Store(uint64(word.Address()))
 	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, word, indirection.FromRef(ref))
 	if !swapped || err != nil {

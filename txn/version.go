@@ -52,13 +52,9 @@ func (v *version) olderWord() indirection.Word { return indirection.Word(v.older
 
 func (v *version) address() logstream.Address { return logstream.Address(v.log.Load()) }
 
-// newVersion allocates a version that nobody can see yet.
-func newVersion(a *arena.Arena, shard uint32, begin uint64, older indirection.Word, schema, flags uint16, payload []byte) (arena.Ref, error) {
-	ref, err := a.Alloc(shard, headerBytes+len(payload))
-	if err != nil {
-		return 0, err
-	}
-	v := versionAt(a, ref)
+// initVersion makes a block of the right size a version that nobody can see
+// yet.
+func initVersion(v *version, begin uint64, older indirection.Word, schema, flags uint16, payload []byte) {
 	v.begin.Store(begin)
 	v.older.Store(uint64(older))
 	v.log.Store(0)
@@ -66,5 +62,4 @@ func newVersion(a *arena.Arena, shard uint32, begin uint64, older indirection.Wo
 	v.schema = schema
 	v.flags = flags
 	copy(v.payload(), payload)
-	return ref, nil
 }

@@ -158,6 +158,7 @@ func (s *session) insert(t *Table, row []byte) error {
 
 // installNew puts the first version of a row into a fresh slot.
 func (s *session) installNew(t *Table, row []byte) (ordinal uint64, ref arena.Ref, err error) {
+	s.m.tombstones.keepBack(s.m.Arena, s.h.Shard(), keptTombstones)
 	if ordinal, err = t.IDs.Alloc(s.h.Shard()); err != nil {
 		return 0, 0, err
 	}
@@ -187,11 +188,12 @@ func (s *session) update(t *Table, row []byte) (found bool, err error) {
 // errMoved says that the slot holds something else by now. entry is the place
 // of the row in the write set.
 func (s *session) install(t *Table, ordinal uint64, head, older indirection.Word, entry int, flags uint16, row []byte) (arena.Ref, error) {
-	ref, err := newVersion(s.m.Arena, s.h.Shard(), s.owner, older, t.Version, flags, row)
+	ref, err := s.allocVersion(flags, len(row))
 	if err != nil {
 		return 0, err
 	}
 	v := versionAt(s.m.Arena, ref)
+	initVersion(v, s.owner, older, t.Version, flags, row)
 	v.log.Store(uint64(entry))
 	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, head, indirection.FromRef(ref))
 	if err == nil && !swapped {
@@ -202,6 +204,13 @@ func (s *session) install(t *Table, ordinal uint64, head, older indirection.Word
 		return 0, err
 	}
 	return ref, nil
+}
+
+func (s *session) allocVersion(flags uint16, payload int) (arena.Ref, error) {
+	if flags&flagTombstone != 0 {
+		return s.allocTombstone()
+	}
+	return s.m.Arena.Alloc(s.h.Shard(), headerBytes+payload)
 }
 
 // replace puts a new version (or a tombstone) over the row that locate has
