@@ -2,6 +2,7 @@ package rekindle_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -129,4 +130,36 @@ func TestDeleteAtTheMemoryLimit(t *testing.T) {
 			require.NoError(t, db.Close(t.Context()))
 		})
 	}
+}
+
+// TestLargeTransactionsLeaveNothing: what a large transaction needs on the Go
+// heap is given back, by its session and by the collector.
+func TestLargeTransactionsLeaveNothing(t *testing.T) {
+	const rows = 60_000
+	o := rekindle.Options{CheckpointBytes: -1, Durability: rekindle.None, IndexStrategy: "rebuild"}
+	db, err := rekindle.Open(t.Context(), t.TempDir(), &o) // the log of a Mem would be on the heap
+	require.NoError(t, err)
+	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	before := liveHeap()
+	each := func(do func(tx *rekindle.Tx, row *item) error) {
+		update(t, db, func(tx *rekindle.Tx) {
+			for id := range int64(rows) {
+				require.NoError(t, do(tx, &item{ID: id, Name: fmt.Sprint(id)}))
+			}
+		})
+	}
+	each(items.Insert)
+	each(func(tx *rekindle.Tx, row *item) error { row.Group++; return items.Update(tx, row) })
+	each(items.Delete)
+	settle(t, db)
+	require.Less(t, liveHeap()-before, int64(5<<20))
+	require.NoError(t, db.Close(t.Context()))
+}
+
+func liveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

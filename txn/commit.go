@@ -84,10 +84,20 @@ func (s *session) commit(ctx context.Context) error {
 	return s.m.Log.Acknowledge(ctx, ticket, wait)
 }
 
+// keptWrites and keptBytes bound what a session keeps of the buffers of a large
+// transaction: sessions live for ever.
+const (
+	keptWrites = 1 << 12
+	keptBytes  = 64 << 10
+)
+
 // forget drops the write set, whose versions now belong to their rows.
 func (s *session) forget() {
 	s.writes = s.writes[:0]
 	s.moves = s.moves[:0]
+	if cap(s.writes) > keptWrites || cap(s.moves) > keptWrites {
+		s.writes, s.moves, s.parts = nil, nil, nil
+	}
 	s.mu.Unlock()
 }
 

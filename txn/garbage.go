@@ -190,6 +190,7 @@ func (l *GarbageList) Drop() {
 	if c.next < len(c.items) {
 		return
 	}
+	l.chunks[0] = nil // the array behind the slice would keep it alive
 	l.chunks = l.chunks[1:]
 	if l.spare == nil {
 		c.items, c.keys, c.next = c.items[:0], c.keys[:0], 0
@@ -213,5 +214,5 @@ func (l *GarbageList) All(f func(Garbage)) {
 func (l *GarbageList) append(other *GarbageList) {
 	l.chunks = append(l.chunks, other.chunks...)
 	l.count += other.count
-	other.chunks, other.count = other.chunks[:0:0], 0
+	other.chunks, other.count = nil, 0
 }

@@ -166,6 +166,11 @@ func (s *session) release() {
 	s.snapshot.Store(0)
 	s.statement.Store(0)
 	s.unique = uniqueCheck{}
+	for _, b := range [...]*[]byte{&s.row, &s.base, &s.key, &s.pending, &s.cold, &s.call.Key, &s.call.Row} {
+		if cap(*b) > keptBytes {
+			*b = nil
+		}
+	}
 	s.state.Store(s.generation << generationAt)
 }
 
