@@ -60,7 +60,7 @@ func TestModel(t *testing.T) {
 				run.rows = 1000
 			}
 			run.use(run.rig.create())
-			for range scaled(12_000) {
+			for range scaled(8000) {
 				run.step()
 			}
 			run.equals(run.m)

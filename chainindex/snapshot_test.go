@@ -196,7 +196,7 @@ func TestFollowerWithoutMemory(t *testing.T) {
 		snapshot.Close()
 		rng := rand.New(rand.NewPCG(1, 1))
 		m := &indextest.Model{}
-		for i, refused := 0, 0; refused < 2000 && x.follower.Load() != nil; i++ {
+		for i, refused := 0, 0; refused < 600 && x.follower.Load() != nil; i++ {
 			if i == 1000 { // so that the two trees do not split at the same time
 				r.checkpoint(x)
 			}
