@@ -52,27 +52,37 @@ func (t *Tree) tryInsert(h *epoch.Handle, key []byte, row rowid.ID, unique index
 	if !leaf.tryLatch() {
 		return false, errRestart
 	}
+	added, full, err := t.insertInto(h, &leaf, &p, row, unique)
+	if !added {
+		leaf.unlatchSame()
+	}
+	if full {
+		return t.insertLong(h, key, row, unique)
+	}
+	return added, err
+}
+
+// insertInto adds the entry to a latched leaf that all entries of the key are
+// in, and unlatches it if it did.
+func (t *Tree) insertInto(h *epoch.Handle, leaf *guard, p *probe, row rowid.ID, unique index.Checker) (added, full bool, err error) {
 	if unique != nil {
-		if _, err = t.check(&leaf, &p, row, unique); err != nil {
-			leaf.unlatchSame()
-			return false, err
+		if _, err := t.check(leaf, p, row, unique); err != nil {
+			return false, false, err
 		}
 		p.row = uint64(row)
 	}
-	i, present, err := t.locate(&leaf, &p)
-	if err == nil && !present {
-		err = t.own(h, &leaf, t.now())
+	i, present, err := t.locate(leaf, p)
+	if present || err != nil {
+		return false, false, err
 	}
-	if err != nil || present {
-		leaf.unlatchSame()
-		return false, err
+	if err := t.own(h, leaf, t.now()); err != nil {
+		return false, false, err
 	}
-	if !leaf.put(&p, i, &item{row: p.row, val: p.row}) {
-		leaf.unlatchSame()
-		return t.insertLong(h, key, row, unique)
+	if !leaf.put(p, i, &item{row: p.row, val: p.row}) {
+		return false, true, nil
 	}
 	leaf.unlatch()
-	return true, nil
+	return true, false, nil
 }
 
 // locate returns the place of (key, row) in a latched leaf.
