@@ -1,3 +1,5 @@
+//go:build unix
+
 package chainindex
 
 import (
@@ -5,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,30 +29,35 @@ func benchKey(dst []byte, i int) []byte {
 
 func benchRow(i int) rowid.ID { return rowid.Make(testTable, uint64(i+1)) }
 
+// fill adds the entries [from, to).
+func fill(b *testing.B, x *Index, h *epoch.Handle, from, to int) {
+	var key []byte
+	for i := from; i < to; i++ {
+		key = benchKey(key, i)
+		h.Pin()
+		err := x.Insert(h, key, benchRow(i), nil)
+		h.Unpin()
+		require.NoError(b, err)
+	}
+}
+
 // benchChain is a chain of so many layers, each file a quarter of the next
-// older one, with an empty head. It returns how many entries it has.
+// older one, with an empty head; of one layer, it is all in the head. It returns
+// how many entries it has.
 func benchChain(b *testing.B, layers int) (*rig, *Index, *epoch.Handle, int) {
 	r := newRig(b)
 	x := r.create()
+	x.plan = lagging
 	h := r.domain.Register()
-	n, size := 0, *benchEntries
-	for range layers - 1 {
-		for range size {
-			h.Pin()
-			require.NoError(b, x.Insert(h, benchKey(nil, n), benchRow(n), nil))
-			h.Unpin()
-			n++
-		}
-		r.checkpoint(x)
-		size /= 4
-	}
 	if layers == 1 {
-		for range size {
-			h.Pin()
-			require.NoError(b, x.Insert(h, benchKey(nil, n), benchRow(n), nil))
-			h.Unpin()
-			n++
-		}
+		fill(b, x, h, 0, *benchEntries)
+		return r, x, h, *benchEntries
+	}
+	n := 0
+	for size := *benchEntries; x.Layers() < layers; size /= 4 {
+		fill(b, x, h, n, n+size)
+		n += size
+		r.checkpoint(x)
 	}
 	require.Equal(b, layers, x.Layers())
 	return r, x, h, n
@@ -60,6 +68,7 @@ func forChains(b *testing.B, run func(b *testing.B, x *Index, h *epoch.Handle, n
 		b.Run(fmt.Sprintf("layers=%d", layers), func(b *testing.B) {
 			_, x, h, n := benchChain(b, layers)
 			b.ResetTimer()
+			defer cpuTime(b)()
 			run(b, x, h, n)
 		})
 	}
@@ -144,3 +153,77 @@ func BenchmarkChainRemove(b *testing.B) {
 type allowAll struct{}
 
 func (allowAll) Check(rowid.ID) error { return nil }
+
+// BenchmarkOpen opens an index and reads one entry; BenchmarkOpen/reads goes on
+// to read 10,000, which is where nodes are checked.
+func BenchmarkOpen(b *testing.B) {
+	for n := *benchEntries / 100; n <= *benchEntries; n *= 10 {
+		r := newRig(b)
+		x := r.create()
+		h := r.domain.Register()
+		fill(b, x, h, 0, n)
+		files := r.checkpoint(x)
+		for _, reads := range []int{1, 10_000} {
+			b.Run(fmt.Sprintf("entries=%d/reads=%d", n, reads), func(b *testing.B) {
+				defer cpuTime(b)()
+				for range b.N {
+					y, err := Open(b.Context(), r.spec, files)
+					require.NoError(b, err)
+					var key []byte
+					var rows []rowid.ID
+					for range reads {
+						key = benchKey(key, rand.IntN(n))
+						h.Pin()
+						rows, err = y.Lookup(h, key, rows[:0])
+						h.Unpin()
+						if err != nil || len(rows) != 1 {
+							b.Fatal(rows, err)
+						}
+					}
+					require.NoError(b, y.Close())
+					r.domain.Reclaim()
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkCheckpoint writes a whole index, or a hundredth of it as new entries.
+func BenchmarkCheckpoint(b *testing.B) {
+	for _, parts := range []int{1, 100} {
+		b.Run(fmt.Sprintf("part=1∕%d", parts), func(b *testing.B) {
+			_, x, h, n := benchChain(b, 2)
+			r := newRig(b)
+			r.number = 1 << 20
+			var bytes, entries int64
+			for range b.N {
+				b.StopTimer()
+				fill(b, x, h, n, n+*benchEntries/parts)
+				n += *benchEntries / parts
+				x.plan = lagging
+				c, _ := r.begin(x)
+				b.StartTimer()
+				files, err := c.Write(b.Context(), r.createFile)
+				require.NoError(b, err)
+				c.Published()
+				bytes += files[0].Size
+				entries += int64(*benchEntries / parts)
+			}
+			b.ReportMetric(float64(bytes)/float64(entries), "B/entry")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(entries), "ns/entry")
+		})
+	}
+}
+
+// cpuTime reports the time that the process had a processor for, which other
+// processes disturb less than the time on the wall.
+func cpuTime(b *testing.B) func() {
+	start := processTime()
+	return func() { b.ReportMetric(float64(processTime()-start)/float64(b.N), "cpu-ns/op") }
+}
+
+func processTime() int64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return u.Utime.Nano() + u.Stime.Nano()
+}
