@@ -99,7 +99,7 @@ func TestTailBeforeOpen(t *testing.T) {
 			id++
 		}
 		deadline := time.Now().Add(5 * time.Second)
-		for round > 0 && db.Stats().CheckpointCTS == 0 && time.Now().Before(deadline) {
+		for round > 0 && db.Stats().CheckpointCTS == db.RecoveryReport().TSc && time.Now().Before(deadline) {
 			time.Sleep(time.Millisecond)
 		}
 		killed := fs.CrashClone(nil, vfs.Kill)

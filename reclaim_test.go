@@ -3,6 +3,7 @@ package rekindle_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -162,4 +163,25 @@ func liveHeap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestManyLives: a database that is opened for a few rows again and again takes
+// the space of the rows, not that of what was prepared for more.
+func TestManyLives(t *testing.T) {
+	fs := vfs.NewMem()
+	for life := range 30 {
+		db, items := openItems(t, fs, rekindle.Options{})
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: int64(life), Name: fmt.Sprint(life)})) })
+		require.NoError(t, db.Close(t.Context()))
+	}
+	var bytes int
+	for name, content := range fs.Dump() {
+		if strings.HasSuffix(name, ".log") {
+			bytes += len(content)
+		}
+	}
+	require.Less(t, bytes, 30*4096)
+	db, items := openItems(t, fs, rekindle.Options{})
+	require.Len(t, allItems(t, db, items), 30)
+	require.NoError(t, db.Close(t.Context()))
 }

@@ -205,10 +205,23 @@ func (l *Log) Close(ctx context.Context) error {
 	l.flusher.close()
 	l.preparer.close()
 	l.seize()
+	l.trim()
 	for _, s := range l.streams {
 		err = errors.Join(err, s.Close())
 	}
 	return err
+}
+
+// trim gives back what was prepared and not used. It does no harm if it fails.
+func (l *Log) trim() {
+	if l.Failed() != nil {
+		return
+	}
+	for i, s := range l.streams {
+		if err := s.Trim(); err != nil {
+			l.opt.Logger.Warn("prepared space of the log stays behind", "stream", i, "error", err)
+		}
+	}
 }
 
 // seize takes the lead for good, so that nothing is written any more.

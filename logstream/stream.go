@@ -31,5 +31,7 @@ type Stream interface {
 	Segments() []Segment
 	// Remove deletes a segment before the one that is appended to.
 	Remove(first Position) error
+	// Trim gives back the space behind what was appended. Only Close follows.
+	Trim() error
 	Close() error
 }
