@@ -14,7 +14,10 @@ import (
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
-var powerCutStride = flag.Int("powercut.stride", 5, "cut the power before every n-th operation; 1 takes many minutes")
+var (
+	powerCutStride = flag.Int("powercut.stride", 13, "cut the power before every n-th operation; 1 takes many minutes")
+	powerCutDeep   = flag.Int("powercut.deep", 60, "cut the power again while recovering from every n-th cut")
+)
 
 // powerCut is a disk as it was left before some operation, and what had been
 // acknowledged by then.
@@ -91,9 +94,9 @@ func script(t *testing.T, fs *vfs.Mem, o rekindle.Options, ack func(int32, int64
 // life with commits, rotations, checkpoints, a close and an open, and looks at
 // what each cut has left; and again before every operation of that recovery.
 func TestPowerCutAtEveryOperation(t *testing.T) {
-	stride, deep := *powerCutStride, 25
+	stride, deep := *powerCutStride, *powerCutDeep
 	if testing.Short() {
-		stride, deep = max(stride, 19), 60
+		stride, deep = max(stride, 37), max(deep, 100)
 	}
 	for i, strategy := range rekindle.IndexStrategies() {
 		o := rekindle.Options{IndexStrategy: strategy, LogStreams: 1 + i%2}
@@ -126,7 +129,7 @@ func checkCut(t *testing.T, cut powerCut, o rekindle.Options) {
 // recovery, a commit and a checkpoint.
 func checkRecovery(t *testing.T, cut powerCut, o rekindle.Options) {
 	t.Helper()
-	r := record(cut.disk, 1, cut.acked)
+	r := record(cut.disk, min(*powerCutStride, 5), cut.acked)
 	db, w := openWorkload(t, cut.disk, o)
 	require.NoError(t, w.Check(t.Context(), cut.acked), "operation %d", cut.op)
 	seq, err := w.Step(t.Context(), 0)
