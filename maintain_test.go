@@ -93,8 +93,8 @@ func TestTailBeforeOpen(t *testing.T) {
 	id := int64(0)
 	for round := range 5 {
 		db, items := openItems(t, fs, o)
-		require.LessOrEqual(t, db.RecoveryReport().RecordsReplayed, int64(61), "round %d", round)
-		for range 60 {
+		require.LessOrEqual(t, db.RecoveryReport().RecordsReplayed, int64(81), "round %d", round)
+		for range 80 {
 			require.NoError(t, insertItem(t, db, items, id, strings.Repeat("x", 400)))
 			id++
 		}
