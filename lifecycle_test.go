@@ -17,7 +17,7 @@ import (
 // call: each call either works or says ErrClosed, and nothing is left running.
 func TestCloseUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rounds := 10
+	rounds := 4
 	if testing.Short() {
 		rounds = 2
 	}
@@ -68,11 +68,11 @@ func closeUnderLoad(t *testing.T, db *rekindle.DB, items *rekindle.Table[item]) 
 			group.Go(func() {
 				for i := int64(0); ; i++ {
 					err := call(i)
-					if i == 3 {
+					if i == 1 {
 						started.Done()
 					}
 					if errors.Is(err, rekindle.ErrClosed) {
-						if i < 3 {
+						if i < 1 {
 							started.Done()
 						}
 						return

@@ -171,7 +171,9 @@ func TestManyLives(t *testing.T) {
 	fs := vfs.NewMem()
 	for life := range 30 {
 		db, items := openItems(t, fs, rekindle.Options{})
-		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: int64(life), Name: fmt.Sprint(life)})) })
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Insert(tx, &item{ID: int64(life), Name: fmt.Sprint(life)}))
+		})
 		require.NoError(t, db.Close(t.Context()))
 	}
 	var bytes int

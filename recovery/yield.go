@@ -3,32 +3,48 @@ package recovery
 import (
 	"runtime"
 	"slices"
+	"time"
 )
 
 // A checkpoint works beside transactions, perhaps on as few processors as two.
-// A goroutine that computes for milliseconds on end keeps a committer that has
-// just come back from the disk waiting for a processor, so the long loops of a
-// checkpoint give theirs up after every yieldEvery steps, some 50 µs.
-const yieldEvery = 256
+// A goroutine that computes on end is preempted after 10 ms only, and so long a
+// committer that has just come back from the disk waits for a processor. The
+// long loops of a checkpoint give theirs up after a millisecond. Not more often:
+// where goroutines that never block are waiting, each time costs 10 ms for every
+// one of them.
+const (
+	yieldAfter  = time.Millisecond
+	stepsToLook = 256 // some 50 µs
+)
 
-// yielder counts steps. The zero value is ready.
-type yielder int
+// yielder gives up the processor now and then. The zero value is ready.
+type yielder struct {
+	steps int
+	last  time.Time
+}
 
 func (y *yielder) step() {
-	if *y++; *y%yieldEvery == 0 {
-		runtime.Gosched()
+	if y.steps++; y.steps%stepsToLook == 0 {
+		y.look()
 	}
 }
 
-// sortYielding sorts like slices.SortFunc, but gives up the processor often. It
-// is a merge sort on runs of a size that takes little time.
+func (y *yielder) look() {
+	if now := time.Now(); now.Sub(y.last) > yieldAfter {
+		runtime.Gosched()
+		y.last = time.Now()
+	}
+}
+
+// sortYielding sorts like slices.SortFunc, but gives up the processor now and
+// then. It is a merge sort on runs of a size that takes little time.
 func sortYielding[E any](items []E, compare func(a, b E) int) []E {
 	const run = 1 << 10
+	var y yielder
 	for from := 0; from < len(items); from += run {
 		slices.SortFunc(items[from:min(from+run, len(items))], compare)
-		runtime.Gosched()
+		y.look()
 	}
-	var y yielder
 	other := make([]E, 0, len(items))
 	for size := run; size < len(items); size *= 2 {
 		other = other[:0]
