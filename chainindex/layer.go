@@ -74,9 +74,6 @@ const (
 	isDead                     // it has the entry's tombstone; without effect beside isLive
 )
 
-// says reports whether the layer decides about the entry, and how.
-func (f finding) says() (live, decided bool) { return f&isLive != 0, f != 0 }
-
 // probe looks for one entry among the many that a key may have.
 func (l *layer) probe(h *epoch.Handle, w *work, ordinal uint64) (f finding, err error) {
 	w.cursor.Set(w.key(), deadPlace(ordinal-1))

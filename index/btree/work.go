@@ -12,7 +12,6 @@ type work struct {
 	leaves []guard // latched leaves of one key, left to right
 	levels []level // of a change, from the leaf up
 	fresh  []guard // new nodes, not linked yet
-	rows   []uint64
 }
 
 // step is a node on a path and the child that the path takes.
