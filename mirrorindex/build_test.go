@@ -77,11 +77,13 @@ func (r *rig) checkpoint(x *Index) []index.FileInfo {
 }
 
 // filled returns the files of an index with n keys.
-func (r *rig) filled(n int) []index.FileInfo {
+func (r *rig) filled(n int) []index.FileInfo { return r.filledWith(n, numbered) }
+
+func (r *rig) filledWith(n int, key func(int) string) []index.FileInfo {
 	x := r.create()
 	s := r.session(x)
 	for i := range n {
-		require.NoError(r.t, s.insert(numbered(i), 1))
+		require.NoError(r.t, s.insert(key(i), 1))
 	}
 	return r.checkpoint(x)
 }
@@ -285,8 +287,9 @@ func TestCloseWhileBuilding(t *testing.T) {
 // A mirror that memory does not suffice for is done without.
 func TestNoMemoryForTheMirror(t *testing.T) {
 	big, small := newRig(t, 0), newRig(t, 4<<20)
-	const n = 400_000
-	files := big.filled(n)
+	const n = 30_000
+	long := func(i int) string { return numbered(i) + strings.Repeat(fmt.Sprint(i), 40) }
+	files := big.filledWith(n, long)
 	small.spec.FS = big.fs
 	given := newNotice(&small.spec)
 	x := small.open(files)
@@ -294,7 +297,7 @@ func TestNoMemoryForTheMirror(t *testing.T) {
 	require.False(t, x.Progress().Ready)
 	s := small.session(x)
 	require.NoError(t, s.insert("key", 1))
-	rows, err := s.lookup(numbered(1234))
+	rows, err := s.lookup(long(1234))
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	got, err := s.count(1)
@@ -339,7 +342,7 @@ func (n notice) Handle(_ context.Context, r slog.Record) error {
 
 // Memory is about twice that of one tree.
 func TestMemory(t *testing.T) {
-	const n = 50_000
+	const n = 10_000
 	r := newRig(t, 0)
 	x := r.create()
 	s := r.session(x)
