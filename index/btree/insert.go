@@ -131,7 +131,7 @@ func (t *Tree) insertLong(h *epoch.Handle, key []byte, row rowid.ID, unique inde
 	if err != nil {
 		return false, err
 	}
-	leaf := w.tracedLeaf()
+	leaf := t.tracedLeaf(w)
 	if leaf == nil {
 		return false, errRestart
 	}
@@ -179,14 +179,19 @@ func (t *Tree) latchKey(w *work, key []byte, row rowid.ID, unique index.Checker)
 
 // tracedLeaf returns the latched leaf that the path leads to, if it is among
 // those latched. It still has its place: the path's parent is unchanged, which it
-// would not be if the range of one of its children was another.
-func (w *work) tracedLeaf() *guard {
+// would not be if the range of one of its children was another. But its block may
+// have been replaced and be another node by now.
+func (t *Tree) tracedLeaf(w *work) *guard {
 	end := len(w.path) - 1
 	if end > 0 && !w.path[end-1].valid() {
 		return nil
 	}
 	for i := range w.leaves {
-		if g := &w.leaves[i]; g.p == w.path[end].p && g.meta().level() == 0 {
+		g := &w.leaves[i]
+		if g.p != w.path[end].p || g.meta().level() != 0 {
+			continue
+		}
+		if t.store == nil || g.id() == idOf(w.path[end].word) {
 			return g
 		}
 	}
