@@ -207,15 +207,22 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 
 // follows checks, when no round was found behind the checkpoint, that the log
 // reaches to it: in every stream a round of at most its number ends where the
-// scan began, and its own round is one of them.
+// scan began, and its own round is one of them. Where a later segment's header
+// says that the data end there, that is proof enough, also for the checkpoint's
+// own round.
 func (e *evidence) follows(o *ScanOptions) error {
-	newest, seen := uint64(0), false
+	newest, seen, vouched := uint64(0), false, false
 	for s, t := range e.trails {
 		p := o.From[s]
 		first := t.segmentEndingAt(p)
-		if _, ok := t.headers[first]; p != e.ends[s] || p == 0 || ok && p == t.dataStart(first) {
-			continue // the header of the next segment says it, or there is no round
-		} else if !ok {
+		_, ok := t.headers[first]
+		switch {
+		case p != e.ends[s]:
+			vouched = true
+			continue
+		case p == 0 || ok && p == t.dataStart(first): // there is no round
+			continue
+		case !ok:
 			return t.missing(p, p)
 		}
 		h, found, err := e.roundBefore(t, p)
@@ -227,7 +234,7 @@ func (e *evidence) follows(o *ScanOptions) error {
 		}
 		newest, seen = max(newest, h.number), true
 	}
-	if seen && newest < o.AfterRound {
+	if seen && !vouched && newest < o.AfterRound {
 		return e.behind(o, newest)
 	}
 	return nil

@@ -341,3 +341,40 @@ func TestOnTheOperatingSystem(t *testing.T) {
 	}
 	h.check(t, o)
 }
+
+// TestIncarnationBegunInSomeStreams: the power is cut at every operation of the
+// first commit after a restart, and the log is scanned from a checkpoint that
+// describes all of it. Its newest round lies in one stream, older ones in the
+// others.
+func TestIncarnationBegunInSomeStreams(t *testing.T) {
+	for newest := range uint32(3) {
+		mem := newMem(t)
+		o := testOptions(mem, 3)
+		h := newHistory()
+		l := openLog(t, o, Start{})
+		for _, shard := range []uint32{newest + 1, newest + 2, newest} {
+			require.NoError(t, h.run(l, job{id: h.newJob().id, parts: 1, size: 100}, shard%3, true))
+		}
+		mark, err := l.Mark(context.Background())
+		require.NoError(t, err)
+		closeLog(t, l)
+		l = h.recover(t, o)
+		var cuts []*vfs.Mem
+		mem.OnOp(func(int, vfs.Op) error {
+			cuts = append(cuts, mem.CrashClone(nil, vfs.Strict), mem.CrashClone(nil, vfs.Keep))
+			return nil
+		})
+		before := h.copy()
+		require.NoError(t, h.run(l, job{id: h.newJob().id, parts: 1, size: 100}, 0, true))
+		mem.OnOp(nil)
+		closeLog(t, l)
+		require.Greater(t, len(cuts), 10)
+		before.jobs, before.addresses = h.jobs, h.addresses
+		for i, cut := range cuts {
+			so := scanOptions(testOptions(cut, 3))
+			so.From, so.Proven, so.AfterCTS, so.AfterRound = mark.Replay, mark.Ends, mark.CTS, mark.Round
+			_, err := before.scan(t, so)
+			require.NoError(t, err, "newest round in stream %d, cut %d", newest, i)
+		}
+	}
+}
