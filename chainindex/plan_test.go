@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -119,8 +120,8 @@ func TestCapWithoutMemory(t *testing.T) {
 	s := r.session(x)
 	var full error
 	for n := 0; full == nil; n++ {
-		full = s.tryInsert(fmt.Sprintf("key %d", n), 1, nil)
-		if n%10_000 == 9999 {
+		full = s.tryInsert(fmt.Sprint("key ", n, strings.Repeat(" of some length", 15)), 1, nil)
+		if n%1000 == 999 {
 			capture, err := x.BeginCheckpoint(context.Background(), uint64(n))
 			if err != nil {
 				require.ErrorIs(t, err, fault.ErrMemoryLimit)
@@ -139,5 +140,5 @@ func TestCapWithoutMemory(t *testing.T) {
 		}
 		capture.Abandon()
 	}
-	require.Len(t, s.lookup("key 0"), 1)
+	require.Len(t, s.lookup("key 0"+strings.Repeat(" of some length", 15)), 1)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -67,7 +68,7 @@ func (c *churner) churn(rng *rand.Rand, steps int) {
 // A tree that was built from a snapshot follows the index, with any changes
 // and checkpoints in any phase.
 func TestFollower(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(scaled(40)) {
 		r := newRigOn(t, vfs.NewMem(), "/")
 		rng := rand.New(rand.NewPCG(seed, 5))
 		x := r.create()
@@ -200,7 +201,7 @@ func TestFollowerWithoutMemory(t *testing.T) {
 			if i == 1000 { // so that the two trees do not split at the same time
 				r.checkpoint(x)
 			}
-			key := fmt.Sprint(rng.Uint64(), " of some length")
+			key := fmt.Sprint(rng.Uint64(), strings.Repeat(" of some length", 15))
 			if err := s.tryInsert(key, 1, nil); err != nil {
 				require.ErrorIs(t, err, fault.ErrMemoryLimit)
 				require.Empty(t, s.lookup(key), "nothing is added")
