@@ -207,20 +207,22 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 
 // follows checks, when no round was found behind the checkpoint, that the log
 // reaches to it: in every stream a round of at most its number ends where the
-// scan began, and its own round is one of them. Where a later segment's header
-// says that the data end there, that is proof enough, also for the checkpoint's
-// own round.
+// scan began, and its own round is one of them. Where a segment's header says
+// that the data end, that is proof enough, also for the checkpoint's own round.
 func (e *evidence) follows(o *ScanOptions) error {
 	newest, seen, vouched := uint64(0), false, false
 	for s, t := range e.trails {
 		p := o.From[s]
 		first := t.segmentEndingAt(p)
-		_, ok := t.headers[first]
+		owner, ok := t.headers[first]
 		switch {
-		case p != e.ends[s]:
+		case p != e.ends[s]: // by the next segment
 			vouched = true
 			continue
-		case p == 0 || ok && p == t.dataStart(first): // there is no round
+		case p == 0:
+			continue
+		case ok && p == t.dataStart(first): // by this one, unless the round is newer than what lies before
+			vouched = vouched || !owner.firstLife || owner.startRound > o.AfterRound
 			continue
 		case !ok:
 			return t.missing(p, p)

@@ -3,7 +3,9 @@ package logstream
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -377,4 +379,59 @@ func TestIncarnationBegunInSomeStreams(t *testing.T) {
 			require.NoError(t, err, "newest round in stream %d, cut %d", newest, i)
 		}
 	}
+}
+
+// TestCheckpointAfterRecovery: whatever a crash has left, a checkpoint that is
+// taken at once and describes all of it can be recovered from, also after a
+// power cut at any operation of the first commit.
+func TestCheckpointAfterRecovery(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 9))
+	for range 3 {
+		h := newHistory()
+		cuts := h.cutsOf(t, newMem(t), rng, Start{}, 60)
+		for _, c := range cuts {
+			l := c.h.recover(t, testOptions(c.mem, 3))
+			mark := mustMark(t, l)
+			closeLog(t, l)
+			tail := c.h.check(t, testOptions(c.mem, 3))
+			for _, later := range c.h.cutsOf(t, c.mem, rng, tail.Start, 1) {
+				c.h.promised = 0 // the one commit need not be there
+				_, err := c.h.scan(t, after(testOptions(later.mem, 3), mark))
+				require.NoError(t, err)
+			}
+		}
+	}
+}
+
+type powerCut struct {
+	mem *vfs.Mem
+	h   *history
+}
+
+// cutsOf runs jobs on a log of three streams and cuts the power now and then.
+func (h *history) cutsOf(t *testing.T, mem *vfs.Mem, rng *rand.Rand, start Start, jobs int) (cuts []powerCut) {
+	var mu sync.Mutex // of rng and cuts
+	l := openLog(t, testOptions(mem, 3), start)
+	mem.OnOp(func(int, vfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if rng.IntN(3) == 0 {
+			promised := h.copy().promised // before the cut, the rest behind it
+			cut := powerCut{mem.CrashClone(rng, vfs.CrashMode(rng.IntN(3))), h.copy()}
+			cut.h.promised = promised
+			cuts = append(cuts, cut)
+		}
+		return nil
+	})
+	for range jobs {
+		mu.Lock()
+		shard := rng.Uint32N(3)
+		mu.Unlock()
+		require.NoError(t, h.run(l, job{id: h.newJob().id, parts: 1, size: 8 << 10}, shard, true))
+	}
+	closeLog(t, l)
+	mem.OnOp(nil)
+	return cuts
 }
