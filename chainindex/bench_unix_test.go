@@ -150,10 +150,6 @@ func BenchmarkChainRemove(b *testing.B) {
 	})
 }
 
-type allowAll struct{}
-
-func (allowAll) Check(rowid.ID) error { return nil }
-
 // BenchmarkOpen opens an index and reads one entry; BenchmarkOpen/reads goes on
 // to read 10,000, which is where nodes are checked.
 func BenchmarkOpen(b *testing.B) {

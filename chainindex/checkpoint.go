@@ -6,6 +6,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
@@ -19,9 +20,6 @@ func (x *Index) BeginCheckpoint(ctx context.Context, n uint64) (index.Capture, e
 	defer x.mu.Unlock()
 	if invariants.Enabled && x.capturing {
 		invariants.Fail("index %s: two captures at a time", x.spec.Name)
-	}
-	if x.handle == nil {
-		x.handle = x.spec.Domain.Register()
 	}
 	if err := x.settleFrozen(ctx); err != nil {
 		return nil, err
@@ -83,7 +81,7 @@ func (x *Index) compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, dead, err := pour(ctx, x.handle, c.frozen(), len(c.files()) == 0, b.Add)
+	_, dead, err := pour(ctx, x.checkpointHandle(), c.frozen(), len(c.files()) == 0, b.Add)
 	if err != nil {
 		return joinAbandon(err, b)
 	}
@@ -93,6 +91,14 @@ func (x *Index) compact(ctx context.Context) error {
 	}
 	x.replace(&chain{slices.Concat([]*layer{c.head(), newLayer(tree, dead)}, c.files()), 2}, c.frozen())
 	return nil
+}
+
+// checkpointHandle is for merges, of which a checkpoint has one at a time.
+func (x *Index) checkpointHandle() *epoch.Handle {
+	if x.handle == nil {
+		x.handle = x.spec.Domain.Register()
+	}
+	return x.handle
 }
 
 // replace installs a chain that does without some layers. Under x.mu.

@@ -52,7 +52,7 @@ func (x *Index) writeFile(ctx context.Context, checkpoint uint64, create func(ex
 	if err != nil {
 		return index.FileInfo{}, err
 	}
-	w := fileWriter{spec: &x.spec, h: x.handle, id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, stepFor(layers))}
+	w := fileWriter{spec: &x.spec, h: x.checkpointHandle(), id: identityOf(&x.spec, checkpoint), out: vfs.NewPacedWriter(f, stepFor(layers))}
 	if len(older) > 0 {
 		next := older[0].file.info
 		w.footer.older, w.footer.olderSum = next.Checkpoint, next.Sum

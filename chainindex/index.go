@@ -23,7 +23,7 @@ type Index struct {
 	mu        sync.Mutex // serialises changes of the chain
 	unsettled bool       // somebody may be writing into a frozen layer still
 	capturing bool
-	handle    *epoch.Handle // the checkpoint's, whose parts follow one another
+	handle    *epoch.Handle // see checkpointHandle
 	snapshot  *Snapshot     // to be told of heads that are frozen
 
 	stop       context.CancelFunc // ends the verifier

@@ -10,7 +10,7 @@ import (
 // the files, where a page may have to be read, then latches the key and looks
 // into what is in memory; if the files are others by then, it starts over.
 func (x *Index) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) error {
-	x.checkRow(row)
+	checkRow(&x.spec, row)
 	if unique == nil || x.Mirrored() {
 		latch := x.latches.of(key)
 		latch.Lock()

@@ -8,7 +8,7 @@ import (
 // Remove takes the entry out of the head and, if an older layer has it, puts a
 // tombstone there. Files are looked at before the key is latched, as by Insert.
 func (x *Index) Remove(h *epoch.Handle, key []byte, row rowid.ID, dead func() bool) (bool, error) {
-	x.checkRow(row)
+	checkRow(&x.spec, row)
 	w := x.works.get(key)
 	defer x.works.put(w)
 	for {

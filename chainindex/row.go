@@ -1,6 +1,7 @@
 package chainindex
 
 import (
+	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/rowid"
 )
@@ -20,10 +21,10 @@ func placeOrdinal(p rowid.ID) uint64 { return uint64(p) >> 1 }
 
 func isTombstone(p rowid.ID) bool { return p&tombstone != 0 }
 
-// checkRow watches over the rows that enter the index.
-func (x *Index) checkRow(row rowid.ID) {
-	if invariants.Enabled && (row.Table() != x.spec.Table || row.Ordinal() == 0) {
-		invariants.Fail("index %s of table %d is given row %v", x.spec.Name, x.spec.Table, row)
+// checkRow watches over the rows that an index is given.
+func checkRow(spec *index.Spec, row rowid.ID) {
+	if invariants.Enabled && (row.Table() != spec.Table || row.Ordinal() == 0) {
+		invariants.Fail("index %s of table %d is given row %v", spec.Name, spec.Table, row)
 	}
 }
 

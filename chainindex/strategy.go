@@ -44,6 +44,7 @@ func NewBuilder(spec index.Spec) (*Builder, error) {
 }
 
 func (b *Builder) Add(key []byte, row rowid.ID) error {
+	checkRow(&b.spec, row)
 	return b.tree.Add(key, livePlace(row.Ordinal()))
 }
 
