@@ -81,7 +81,7 @@ func (c *catalog) definitions(ctx context.Context) (map[rowid.Table]*schema.Tabl
 	defer tx.Rollback()
 	system := c.byID(systemTable)
 	found := map[rowid.Table]*schema.Table{}
-	err = tx.Rows(system, func(_ rowid.ID, payload []byte) error {
+	err = tx.Rows(ctx, system, func(_ rowid.ID, payload []byte) error {
 		row, err := system.Layout.DecodeRow(payload)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -144,4 +145,31 @@ func TestCancelledOpen(t *testing.T) {
 	db, items := openItems(t, disk, rekindle.Options{})
 	require.Equal(t, want, allItems(t, db, items))
 	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestCrossCheckEnds: with its context and with the database, also in the middle
+// of a table.
+func TestCrossCheckEnds(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{Durability: rekindle.None, CheckpointBytes: -1, IndexStrategy: "rebuild"})
+	update(t, db, func(tx *rekindle.Tx) {
+		for id := range int64(20_000) {
+			require.NoError(t, items.Insert(tx, &item{ID: id, Name: string(rune(id))}))
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := db.CrossCheck(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := db.CrossCheck(context.Background()); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	time.Sleep(3 * time.Millisecond)
+	require.NoError(t, db.Close(t.Context()))
+	require.ErrorIs(t, <-ended, rekindle.ErrClosed)
 }

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -13,13 +14,13 @@ import (
 // CrossCheck compares each index of a table with a scan of all its rows, as
 // this transaction sees them: the set of (key, row) must be the same. It
 // returns the number of rows. A difference is ErrCorrupt.
-func (tx *Tx) CrossCheck(t *Table) (rows int64, err error) {
+func (tx *Tx) CrossCheck(ctx context.Context, t *Table) (rows int64, err error) {
 	byScan := make([]entrySet, len(t.Indexes))
-	if rows, err = tx.entriesOfRows(t, byScan); err != nil {
+	if rows, err = tx.entriesOfRows(ctx, t, byScan); err != nil {
 		return rows, err
 	}
 	for number := range t.Indexes {
-		byIndex, err := tx.entriesOfIndex(t, number)
+		byIndex, err := tx.entriesOfIndex(ctx, t, number)
 		if err != nil {
 			return rows, err
 		}
@@ -46,9 +47,9 @@ func (e *entrySet) add(key []byte, row rowid.ID) {
 }
 
 // entriesOfRows derives the entries of every index from the visible rows.
-func (tx *Tx) entriesOfRows(t *Table, sets []entrySet) (rows int64, err error) {
+func (tx *Tx) entriesOfRows(ctx context.Context, t *Table, sets []entrySet) (rows int64, err error) {
 	var key []byte
-	err = tx.Rows(t, func(row rowid.ID, payload []byte) error {
+	err = tx.Rows(ctx, t, func(row rowid.ID, payload []byte) error {
 		rows++
 		for number := range sets {
 			key = t.Layout.AppendKey(key[:0], number, payload)
@@ -59,12 +60,15 @@ func (tx *Tx) entriesOfRows(t *Table, sets []entrySet) (rows int64, err error) {
 	return rows, err
 }
 
-func (tx *Tx) entriesOfIndex(t *Table, number int) (set entrySet, err error) {
+func (tx *Tx) entriesOfIndex(ctx context.Context, t *Table, number int) (set entrySet, err error) {
 	it := tx.Scan(t, number, index.Range{}, index.FullFill)
 	defer it.Close()
 	for it.Next() {
 		entry := it.found[it.at].entry
 		set.add(it.batch.Key(entry), it.batch.Row(entry))
+		if set.count%rowsBatch == 0 && ctx.Err() != nil {
+			return set, ctx.Err()
+		}
 	}
 	return set, it.Err()
 }

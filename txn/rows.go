@@ -1,17 +1,20 @@
 package txn
 
 import (
+	"context"
+
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/rowid"
 )
 
-// rowsBatch slots are looked at between two looks at whether tx has ended.
+// rowsBatch slots are looked at between two looks at whether tx, or ctx, has
+// ended.
 const rowsBatch = 1024
 
 // Rows calls f with every row of a table that tx sees, in the order of the
 // indirection array and without any index: for tools, and for checking indexes.
 // The payload is valid during the call, in which tx must not be used.
-func (tx *Tx) Rows(t *Table, f func(row rowid.ID, payload []byte) error) error {
+func (tx *Tx) Rows(ctx context.Context, t *Table, f func(row rowid.ID, payload []byte) error) error {
 	var batch []uint64
 	for next := uint64(1); ; {
 		batch = batch[:0]
@@ -20,6 +23,9 @@ func (tx *Tx) Rows(t *Table, f func(row rowid.ID, payload []byte) error) error {
 			next = ordinal + 1
 			return len(batch) < rowsBatch
 		})
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return err
 		}
