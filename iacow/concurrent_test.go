@@ -181,20 +181,25 @@ func (r *rig) captureUnderLoad(list []*writer, abandon bool) {
 	runtime.Gosched()
 }
 
-// requirePrefix finds the number of operations of a writer that a checkpoint has.
+// requirePrefix finds a number of operations of a writer that explains what a
+// checkpoint has of it.
 func (r *rig) requirePrefix(w *writer, have map[pair]bool, before, after uint64) (entries int) {
 	r.t.Helper()
-	has := func(i uint64) bool {
-		return have[pair{string(w.key(w.w, i)), rowid.Make(testTable, i+1)}]
+	first, _ := w.after(before)
+	_, end := w.after(after)
+	var present []uint64
+	for i := first; i < end; i++ {
+		if have[pair{string(w.key(w.w, i)), rowid.Make(testTable, i+1)}] {
+			present = append(present, i)
+		}
 	}
 	for n := before; n <= after; n++ {
 		lo, hi := w.after(n)
-		fits := lo == 0 || !has(lo-1)
-		for i := lo; i < hi && fits; i++ {
-			fits = has(i)
+		if uint64(len(present)) != hi-lo {
+			continue
 		}
-		if fits && !has(hi) {
-			return int(hi - lo)
+		if len(present) == 0 || present[0] == lo && present[len(present)-1] == hi-1 {
+			return len(present)
 		}
 	}
 	require.Fail(r.t, "not the work of a writer", "writer %d, operations %d to %d", w.w, before, after)

@@ -2,6 +2,7 @@ package iacow
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -141,6 +142,7 @@ func TestStragglers(t *testing.T) {
 	for i := range uint64(effort(40)) {
 		h := r.spec.Domain.Register()
 		h.Pin()
+		before := r.x.store.Epoch()
 		go func() {
 			r.number++
 			c, err := r.x.BeginCheckpoint(context.Background(), r.number)
@@ -149,7 +151,8 @@ func TestStragglers(t *testing.T) {
 			}
 			done <- c.(*capture)
 		}()
-		for e := r.x.store.Epoch(); i%2 == 0 && r.x.store.Epoch() == e; { // until the epoch has ended
+		for i%2 == 0 && r.x.store.Epoch() == before {
+			runtime.Gosched()
 		}
 		r.insertPinned(h, pair{integer(1_000_000 + i), rowid.Make(testTable, 1)})
 		h.Unpin()
