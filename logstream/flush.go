@@ -180,8 +180,8 @@ func (l *Log) finish(r *openRound) {
 	for i, end := range l.open.starts {
 		l.durableEnds[i].Store(uint64(end))
 	}
+	l.durableCTS.Store(r.last) // before the round: whose commit is acknowledged, sees it
 	l.durableRound.Store(r.number)
-	l.durableCTS.Store(r.last)
 	l.oldest.Store(l.open.opened)
 	l.counters.rounds.Add(1)
 	l.forgetGroups(r.number)
