@@ -184,6 +184,7 @@ var errMoving = errors.New("row kept moving while its entry was judged")
 // that lies in the log is read first, because nothing may be read under the
 // key's latch.
 func (c *Collector) sweep(t *txn.Table, g txn.Garbage) error {
+	var last error
 	for range sweepAttempts {
 		cold, done, err := c.judge(t, g)
 		if done || err != nil {
@@ -194,13 +195,14 @@ func (c *Collector) sweep(t *txn.Table, g txn.Garbage) error {
 			return err
 		}
 		if err != nil {
+			last = err
 			continue // the segment may be gone because the row moved
 		}
 		if done, err := c.remove(t, g, cold); done || err != nil {
 			return err
 		}
 	}
-	return errMoving
+	return errors.Join(errMoving, last)
 }
 
 // judge settles the suspect if the row's chain is in memory, else it returns

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,7 @@ import (
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
 )
 
 // written is a durable log and all its records.
@@ -203,4 +206,28 @@ func TestManySegmentsFewFiles(t *testing.T) {
 	}
 	closeLog(t, l)
 	require.Zero(t, mem.Handles())
+}
+
+// TestRemovalIsTriedAgain: a segment that could not be removed is still listed.
+func TestRemovalIsTriedAgain(t *testing.T) {
+	var broken atomic.Bool
+	fsys := errorfs.Wrap(newMem(t), errorfs.Func(func(op vfs.Op) error {
+		if broken.Load() && op.Kind == vfs.OpRemove {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	h := newHistory()
+	l := openLog(t, testOptions(fsys, 1), Start{})
+	for len(l.Segments()) < 4 {
+		require.NoError(t, h.run(l, job{id: h.newJob().id, parts: 1, size: 16 << 10}, 0, true))
+	}
+	before := l.Segments()
+	broken.Store(true)
+	require.ErrorIs(t, l.RemoveSegment(0, before[1].First), syscall.EIO)
+	require.Equal(t, before, l.Segments())
+	broken.Store(false)
+	require.NoError(t, l.RemoveSegment(0, before[1].First))
+	require.Len(t, l.Segments(), len(before)-1)
+	closeLog(t, l)
 }

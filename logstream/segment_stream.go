@@ -285,10 +285,22 @@ func (s *segmentStream) Remove(first Position) error {
 		return err
 	}
 	s.drop(first)
-	if err := s.fs.Remove(s.path(first)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	err := s.fs.Remove(s.path(first))
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = s.removeAside(first)
 	}
-	return s.removeAside(first)
+	if err != nil {
+		s.remember(first)
+	}
+	return err
+}
+
+// remember lists a segment again that could not be removed, for another try.
+func (s *segmentStream) remember(first Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, _ := slices.BinarySearch(s.segments, first)
+	s.segments = slices.Insert(s.segments, i, first)
 }
 
 // forget takes a segment off the list. The newest one stays.
