@@ -6,8 +6,9 @@ import (
 )
 
 // AppendImage appends the node in a block in the form in which a store may keep
-// it in a file: its bytes, with zeros for version and hints. The content must be
-// one that no longer changes: that of an epoch that has ended.
+// it in a file: its bytes, with zeros for version, hints and what no entry has
+// used, where memory has anything. The content must be one that no longer changes:
+// that of an epoch that has ended.
 func AppendImage(dst []byte, block unsafe.Pointer) []byte {
 	n := node{block}
 	start := len(dst)
@@ -16,7 +17,25 @@ func AppendImage(dst []byte, block unsafe.Pointer) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, n.word(at))
 	}
 	n.eachChildWord(func(at uintptr) { clear(dst[start+int(at)+hintShift/8:][:8-hintShift/8]) })
+	n.eachSpace(func(from, to uintptr) { clear(dst[start+int(from) : start+int(to)]) })
 	return dst
+}
+
+// eachSpace calls fn with the extents that are free for entries to come.
+func (n node) eachSpace(fn func(from, to uintptr)) {
+	m := n.meta()
+	if m.level() == overflowLevel {
+		fn(headerSize+uintptr(m.bytes()+7)&^7, NodeSize)
+		return
+	}
+	count := uintptr(m.count())
+	fn(m.heads()+8*count, m.vals())
+	if !m.isSlotted() {
+		fn(m.vals()+8*count, NodeSize)
+		return
+	}
+	fn(m.vals()+8*count, m.slots())
+	fn(m.slots()+4*count, 8*uintptr(m.heap()))
 }
 
 // eachChildWord calls fn with the offset of every child word.
