@@ -49,10 +49,10 @@ func (x *Index) freeze() error {
 		return err
 	}
 	if x.snapshot != nil {
-		x.snapshot.frozen(c.head())
+		x.snapshot.note(c.head())
 	}
 	x.unsettled = true
-	x.chain.Store(c.withHead(newLayer(tree, 0)))
+	x.install(c.withHead(newLayer(tree, 0)))
 	return nil
 }
 
@@ -103,13 +103,17 @@ func (x *Index) checkpointHandle() *epoch.Handle {
 
 // replace installs a chain that does without some layers. Under x.mu.
 func (x *Index) replace(c *chain, without []*layer) {
+	x.install(c)
+	for _, l := range without {
+		x.release(l)
+	}
+}
+
+func (x *Index) install(c *chain) {
 	if invariants.Enabled && len(c.layers) > maxLayers {
 		invariants.Fail("index %s: chain of %d layers", x.spec.Name, len(c.layers))
 	}
 	x.chain.Store(c)
-	for _, l := range without {
-		x.release(l)
-	}
 }
 
 // capture is the part of a checkpoint.

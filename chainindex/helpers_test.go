@@ -226,3 +226,6 @@ func scaled(n int) int {
 type allowAll struct{}
 
 func (allowAll) Check(rowid.ID) error { return nil }
+
+// Layers returns how many trees a lookup looks into.
+func (x *Index) Layers() int { return len(x.chain.Load().layers) }

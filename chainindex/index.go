@@ -74,9 +74,6 @@ func (x *Index) Stats() index.Stats {
 	return s
 }
 
-// Layers returns how many trees a lookup looks into.
-func (x *Index) Layers() int { return len(x.chain.Load().layers) }
-
 // Close ends the verifier. Memory and mappings are released when no pin that
 // exists now is left.
 func (x *Index) Close() error {

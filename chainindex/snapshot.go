@@ -58,9 +58,9 @@ func (x *Index) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// frozen notes a head that is about to be frozen. Under Index.mu, and before
-// the chain with the next head can be seen.
-func (s *Snapshot) frozen(head *layer) {
+// note keeps a head that is about to be frozen. Under Index.mu, and before the
+// chain with the next head can be seen.
+func (s *Snapshot) note(head *layer) {
 	head.retain()
 	since := append(slices.Clone(*s.since.Load()), head)
 	s.since.Store(&since)
