@@ -48,8 +48,17 @@ func TestGoldenFiles(t *testing.T) {
 		}
 		want, err := os.ReadFile(goldenName(n + 1))
 		require.NoError(t, err)
-		require.Equal(t, string(want), got)
+		requireLines(t, string(want), got)
 	}
+}
+
+// requireLines shows the first line that differs.
+func requireLines(t testing.TB, want, got string) {
+	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(wants), len(gots)) {
+		require.Equal(t, wants[i], gots[i], "line %d", i+1)
+	}
+	require.Equal(t, len(wants), len(gots))
 }
 
 // Files that were written by the first release of version 1 can be read.

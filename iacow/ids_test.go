@@ -2,8 +2,10 @@ package iacow
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -138,7 +140,7 @@ func TestStragglers(t *testing.T) {
 	r := newRig(t)
 	r.fill(500)
 	r.publish()
-	done := make(chan *capture)
+	done := make(chan *capture, 1)
 	for i := range uint64(effort(40)) {
 		h := r.spec.Domain.Register()
 		h.Pin()
@@ -154,7 +156,11 @@ func TestStragglers(t *testing.T) {
 		for i%2 == 0 && r.x.store.Epoch() == before {
 			runtime.Gosched()
 		}
+		if i%2 == 0 {
+			time.Sleep(200 * time.Microsecond)
+		}
 		r.insertPinned(h, pair{integer(1_000_000 + i), rowid.Make(testTable, 1)})
+		require.Empty(t, done, "the epoch is captured while an operation may belong to it")
 		h.Unpin()
 		c := <-done
 		x := r.open(r.write(c))
@@ -168,4 +174,54 @@ func TestStragglers(t *testing.T) {
 func (r *rig) insertPinned(h *epoch.Handle, p pair) {
 	require.NoError(r.t, r.x.Insert(h, []byte(p.key), p.row, nil))
 	r.model[p] = true
+}
+
+// TestPagesDroppedDuringCapture removes long keys, after the end of an epoch and
+// before its capture is written.
+func TestPagesDroppedDuringCapture(t *testing.T) {
+	long := keySpaces[3]
+	r := newRig(t)
+	r.change(100, 100, long.make)
+	r.publish()
+	r.reopen()
+	r.change(3, 100, long.make)
+	c := r.begin()
+	model := maps.Clone(r.model)
+	r.empty()
+	r.published(c, r.write(c), model)
+	r.checkKept()
+	r.publish()
+	r.checkKept()
+	require.Len(t, r.ids(), 1)
+}
+
+// TestImageDroppedDuringCapture does to the store what the tree would do that
+// drops a node which was never in memory.
+func TestImageDroppedDuringCapture(t *testing.T) {
+	r := newRig(t)
+	r.change(40, 40, keySpaces[3].make)
+	r.publish()
+	r.reopen()
+	drop := func() {
+		for id := range r.ids() {
+			word, err := r.x.store.Entry(id)
+			require.NoError(t, err)
+			if e := entry(word.Load()); id != 1 && e.inFile() {
+				require.True(t, word.CompareAndSwap(uint64(e), 0))
+				r.x.store.Dropped(0, id, uint64(e), 1, r.x.store.Epoch())
+				return
+			}
+		}
+	}
+	r.insert(pair{"some change", 1})
+	c := r.begin()
+	model := maps.Clone(r.model)
+	drop()
+	r.published(c, r.write(c), model)
+	r.checkKept()
+	nodes := c.image.nodes
+	c = r.begin()
+	r.write(c)
+	require.Equal(t, nodes-1, c.image.nodes, "the next checkpoint is without it")
+	c.Abandon()
 }
