@@ -2,6 +2,8 @@ package rekindle_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -180,5 +182,51 @@ func TestVisit(t *testing.T) {
 	require.ErrorIs(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
 		return items.Visit(tx, rekindle.Query{}, func(*item) error { return errStop })
 	}), errStop)
+	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestMovedDatabase: nothing in a database depends on the path that it was
+// opened by.
+func TestMovedDatabase(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			home := t.TempDir()
+			t.Chdir(home)
+			require.NoError(t, os.MkdirAll("a/b", 0o777))
+			paths := []string{filepath.Join(home, "a/one"), "two", "./a/../a/b/three", filepath.Join(home, "four"), "a/five"}
+			before := ""
+			for i, path := range paths {
+				if i > 0 {
+					require.NoError(t, os.Rename(before, path))
+				}
+				before = path
+				lifeAt(t, path, strategy, i)
+			}
+			require.NoError(t, os.Symlink(paths[4], "link"))
+			lifeAt(t, "link", strategy, len(paths))
+		})
+	}
+}
+
+// lifeAt opens the database that had n lives, checks its n rows, adds one,
+// and leaves two checkpoints and a tail.
+func lifeAt(t *testing.T, path, strategy string, n int) {
+	db, err := rekindle.Open(t.Context(), path, &rekindle.Options{IndexStrategy: strategy, VerifyOnOpen: true})
+	require.NoError(t, err)
+	require.Empty(t, db.RecoveryReport().Fallbacks)
+	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+	require.NoError(t, err)
+	require.Len(t, allItems(t, db, items), n)
+	update(t, db, func(tx *rekindle.Tx) {
+		require.NoError(t, items.Insert(tx, &item{ID: int64(n), Name: path}))
+	})
+	for range 2 {
+		require.NoError(t, db.Checkpoint(t.Context()))
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Update(tx, &item{ID: int64(n), Name: path, Group: 1}))
+		})
+	}
+	_, err = db.CrossCheck(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, db.Close(t.Context()))
 }

@@ -14,7 +14,7 @@ import (
 // Generation names one array file.
 type Generation struct {
 	Number uint64 // of the checkpoint that wrote it
-	Path   string
+	Path   string `json:"-"` // where it is now: a database can be moved
 	Size   int64  // bytes
 	Sum    uint64 // xxHash64 of the whole file
 }

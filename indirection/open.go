@@ -12,7 +12,7 @@ import (
 )
 
 // OpenImage opens the image whose newest file is described by newest; path
-// gives the name of an older generation's file. It reads the header and the
+// gives the place of the file of a generation. It reads the header and the
 // footer of the newest file and the headers of the others, compares sizes and
 // identities, and maps the files: the work does not depend on the rows. Other
 // parts are checked when they are first used.
@@ -20,6 +20,7 @@ import (
 // Errors are fault.ErrMissingFile, ErrFormat, ErrForeignFile, ErrCorrupt, or
 // those of the file system.
 func OpenImage(fsys vfs.FS, newest Generation, path func(generation uint64) string, id [16]byte) (_ *Image, err error) {
+	newest.Path = path(newest.Number)
 	im := &Image{newest: newest, fs: fsys}
 	im.id = id
 	defer func() {
