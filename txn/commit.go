@@ -304,8 +304,8 @@ func (s *session) abort() {
 		tombstone := s.version(w).tombstone()
 		s.swapBack(w.table, w.ordinal, w.ref, w.base)
 		clean := s.dropKeys(w.table, w.ordinal, w.ref, w.keyMask)
-		if w.base == 0 { // a tombstone's keys became suspects when it was written
-			s.freeRow(w.table, w.ordinal, clean && !tombstone)
+		if w.base == 0 { // keys of its earlier versions became suspects when those were replaced
+			s.freeRow(w.table, w.ordinal, clean && !tombstone && !s.movedAgain(w))
 		}
 	}
 	s.h.Unpin()

@@ -27,7 +27,8 @@
 //   - A writer links an uncommitted version over the newest committed one by
 //     one compare-and-swap of the slot. An uncommitted or too new head is a
 //     conflict at once: first updater wins.
-//   - The owner of an uncommitted head may replace it or take it off again.
+//   - The owner of an uncommitted head may link another version over it, and
+//     then either take that off again or take out the one below.
 //   - gc cuts the chain below the newest version at or below the watermark,
 //     and empties a slot whose head is a tombstone at or below it.
 //   - Anyone may replace a log address by an arena copy of that record.

@@ -46,6 +46,11 @@ func (s *session) movedSince(v *version, index int, statement uint64) bool {
 	return false
 }
 
+// movedAgain reports whether a row had other keys in this transaction before.
+func (s *session) movedAgain(w *write) bool {
+	return w.moved != 0 && s.moves[w.moved-1].before != 0
+}
+
 func (s *session) noteMove(w *write, index int) {
 	s.moves = append(s.moves, move{index, w.moved, s.statement.Load()})
 	w.moved = len(s.moves)
@@ -162,7 +167,7 @@ func (s *session) installNew(t *Table, row []byte) (ordinal uint64, ref arena.Re
 	if ordinal, err = t.IDs.Alloc(s.h.Shard()); err != nil {
 		return 0, 0, err
 	}
-	if ref, err = s.install(t, ordinal, 0, 0, len(s.writes), 0, row); err == nil {
+	if ref, err = s.install(t, ordinal, 0, len(s.writes), 0, row); err == nil {
 		return ordinal, ref, nil
 	}
 	if err == errMoved {
@@ -184,16 +189,16 @@ func (s *session) update(t *Table, row []byte) (found bool, err error) {
 	return true, s.replace(t, ordinal, 0, row)
 }
 
-// install makes an uncommitted version and swaps it for head in the slot.
-// errMoved says that the slot holds something else by now. entry is the place
-// of the row in the write set.
-func (s *session) install(t *Table, ordinal uint64, head, older indirection.Word, entry int, flags uint16, row []byte) (arena.Ref, error) {
+// install makes an uncommitted version over head, which it has to be in the
+// slot: errMoved says that the slot holds something else by now. entry is the
+// place of the row in the write set.
+func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry int, flags uint16, row []byte) (arena.Ref, error) {
 	ref, err := s.allocVersion(flags, len(row))
 	if err != nil {
 		return 0, err
 	}
 	v := versionAt(s.m.Arena, ref)
-	initVersion(v, s.owner, older, t.Version, flags, row)
+	initVersion(v, s.owner, head, t.Version, flags, row)
 	v.log.Store(uint64(entry))
 	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, head, indirection.FromRef(ref))
 	if err == nil && !swapped {
@@ -214,7 +219,9 @@ func (s *session) allocVersion(flags uint16, payload int) (arena.Ref, error) {
 }
 
 // replace puts a new version (or a tombstone) over the row that locate has
-// just found and left in s.row.
+// just found and left in s.row. A version of this transaction's own stays in the
+// chain until the new one is settled: it may yet come back, and must be seen
+// until then by those who ask whether a key is free or an entry dead.
 func (s *session) replace(t *Table, ordinal uint64, flags uint16, row []byte) error {
 	s.row, s.base = s.base, s.row // later reads of this statement must not overwrite the base
 	for {
@@ -222,11 +229,11 @@ func (s *session) replace(t *Table, ordinal uint64, flags uint16, row []byte) er
 		if err != nil {
 			return err
 		}
-		entry, older := len(s.writes), head
+		entry := len(s.writes)
 		if own != nil {
-			entry, older = int(own.log.Load()), own.olderWord()
+			entry = int(own.log.Load())
 		}
-		ref, err := s.install(t, ordinal, head, older, entry, flags, row)
+		ref, err := s.install(t, ordinal, head, entry, flags, row)
 		if err == errMoved {
 			continue
 		}
@@ -273,7 +280,7 @@ func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref ar
 	if !v.tombstone() {
 		var err error
 		if gained, err = s.enterChangedKeys(t, ordinal, v.payload()); err != nil {
-			s.undoReplace(t, ordinal, head, ref, gained)
+			s.undoReplace(t, ordinal, head, ref)
 			return err
 		}
 	}
@@ -281,6 +288,7 @@ func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref ar
 	if own == nil {
 		s.writes = append(s.writes, write{table: t, ordinal: ordinal, base: head})
 	} else {
+		v.older.Store(own.older.Load())
 		s.suspectChangedKeys(t, ordinal, v)
 		s.h.Retire(head.Ref(), own.blockBytes())
 	}
@@ -294,14 +302,14 @@ func (s *session) settle(t *Table, ordinal uint64, head indirection.Word, ref ar
 }
 
 // enterChangedKeys enters the keys of row that differ from those of s.base and
-// returns the bitmap of the indexes it entered them in, also with an error.
+// returns the bitmap of the indexes it entered them in.
 func (s *session) enterChangedKeys(t *Table, ordinal uint64, row []byte) (gained uint64, err error) {
 	for i := 1; i < len(t.Indexes); i++ {
 		if !s.keyChanged(t, i, s.base, row) {
 			continue
 		}
 		if err := s.enterKey(t, i, ordinal, row); err != nil {
-			return gained, err
+			return 0, err
 		}
 		gained |= 1 << uint(i)
 	}
@@ -343,7 +351,8 @@ func (s *session) undoInsert(t *Table, ordinal uint64, ref arena.Ref, n int) {
 }
 
 // freeRow gives back the ordinal of a row that has never been committed: at
-// once if it has left no entries, else behind its suspects.
+// once if it has left neither entries nor suspects, else behind its suspects. The
+// suspects of an ordinal in use are those of its present row.
 func (s *session) freeRow(t *Table, ordinal uint64, clean bool) {
 	if clean {
 		t.IDs.Free(ordinal)
@@ -352,10 +361,12 @@ func (s *session) freeRow(t *Table, ordinal uint64, clean bool) {
 	}
 }
 
-// undoReplace takes back a replacement that entered new keys in some indexes.
-func (s *session) undoReplace(t *Table, ordinal uint64, head indirection.Word, ref arena.Ref, gained uint64) {
+// undoReplace takes back a replacement. All its keys are looked at, not only
+// those that were entered: a suspect may have been found in use meanwhile
+// because of the version that goes.
+func (s *session) undoReplace(t *Table, ordinal uint64, head indirection.Word, ref arena.Ref) {
 	s.swapBack(t, ordinal, ref, head)
-	s.dropKeys(t, ordinal, ref, gained)
+	s.dropKeys(t, ordinal, ref, t.allKeys())
 }
 
 // swapBack takes this transaction's version off its slot. Nobody else may
