@@ -34,7 +34,7 @@ type scan struct {
 	batch *index.Batch
 	latch bool // latch each leaf, after many disturbed tries
 	top   bool // descending from above all entries, not from a probe
-	whole bool // the leaf is not the first one: all of it lies ahead
+	whole bool // ascending, the leaf is not the first one: all of it lies ahead
 	key   []byte
 }
 
@@ -79,7 +79,8 @@ func (s *scan) ascend(c *index.Cursor) (progress, error) {
 }
 
 // descend comes to the leaf on the left by a new search for what is below the
-// separator between the two.
+// separator between the two. By then they may have been merged, so not all of
+// what the search finds lies ahead.
 func (s *scan) descend(c *index.Cursor) (progress, error) {
 	p := newProbe(s.rng.Hi, 0)
 	s.top = s.rng.Hi == nil
@@ -103,7 +104,7 @@ func (s *scan) descend(c *index.Cursor) (progress, error) {
 		if fence, row, err = s.tree.separator(fence[:0], &left); err != nil {
 			return rangeDone, err
 		}
-		p, s.top, s.whole = newProbe(fence, row), false, true
+		p, s.top = newProbe(fence, row), false
 	}
 }
 
@@ -150,12 +151,10 @@ func (s *scan) up(g *guard, m meta, p *probe, bias int) (progress, error) {
 }
 
 func (s *scan) down(g *guard, m meta, p *probe) (progress, error) {
-	from, to := m.count(), 0
-	var err error
-	if !s.whole {
-		if from, err = s.below(g, m, p); err != nil {
-			return leafDone, err
-		}
+	to := 0
+	from, err := s.below(g, m, p)
+	if err != nil {
+		return leafDone, err
 	}
 	if len(s.rng.Lo) > 0 {
 		lo := newProbe(s.rng.Lo, 0)

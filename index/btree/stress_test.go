@@ -268,6 +268,59 @@ func TestScanUnderChange(t *testing.T) {
 	})
 }
 
+// TestScanWhileMerging scans both ways while whole leaves fill and empty, so that
+// they split and merge around the scans: each must be in strict order.
+func TestScanWhileMerging(t *testing.T) {
+	const window = 400
+	forKindsKeys(t, func(t *testing.T, r *rig, key func(uint64) []byte) {
+		var stop atomic.Bool
+		r.run(4, func(w *worker, me int) error {
+			if me < 2 {
+				defer stop.Store(true)
+				return w.scanOrdered(effort(2000), me == 1)
+			}
+			for n := uint64(0); !stop.Load(); n++ {
+				i := 2*(n%(4*window)) + uint64(me%2)
+				if err := w.insert(key(i), rowid.ID(i+1), nil); err != nil {
+					return err
+				}
+				i = 2*((n+3*window)%(4*window)) + uint64(me%2)
+				if _, err := w.remove(key(i), rowid.ID(i+1)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		r.validate()
+	})
+}
+
+func (w *worker) scanOrdered(rounds int, reverse bool) error {
+	var c index.Cursor
+	var b index.Batch
+	for range rounds {
+		c.Reset()
+		last := entry{}
+		for more := true; more; {
+			w.h.Pin()
+			var err error
+			more, err = w.Scan(w.h, index.Range{Reverse: reverse}, &c, &b)
+			w.h.Unpin()
+			if err != nil {
+				return err
+			}
+			for i := range b.Len() {
+				e := entry{string(b.Key(i)), b.Row(i)}
+				if last.row > 0 && less(last, e) == reverse {
+					return errWrong
+				}
+				last = e
+			}
+		}
+	}
+	return nil
+}
+
 // scanSteady expects the steady entries, whose rows are odd.
 func (w *worker) scanSteady(steady []entry, reverse bool) error {
 	for range effort(16) {
