@@ -187,14 +187,13 @@ func (db *DB) openCheckpointer() error {
 	if err := db.state.Suspects(db.collector.Add); err != nil {
 		return err
 	}
-	var err error
-	db.checkpointer, err = recovery.NewCheckpointer(db.state, recovery.Engine{
+	db.checkpointer = recovery.NewCheckpointer(db.state, recovery.Engine{
 		Log:       db.log,
 		Manager:   db.manager,
 		Collector: db.collector,
 		Tables:    db.catalog.tables,
 	})
-	return err
+	return nil
 }
 
 // RecoveryReport says what Open found and did.

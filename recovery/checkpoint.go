@@ -42,9 +42,9 @@ type Checkpointer struct {
 	logger     *slog.Logger
 
 	mu       sync.Mutex
-	kept     []Checkpoint // published, newest last
-	next     uint64       // number of the next one
-	images   map[rowid.Table]*indirection.Image
+	kept     []Checkpoint                       // published, newest last
+	next     uint64                             // number of the next one
+	images   map[rowid.Table]*indirection.Image // nil before the first
 	manifest manifestWriter
 
 	newestCTS atomic.Uint64
@@ -59,8 +59,9 @@ type Result struct {
 	Duration time.Duration
 }
 
-// NewCheckpointer returns the checkpointer of a recovered database.
-func NewCheckpointer(s *State, e Engine) (*Checkpointer, error) {
+// NewCheckpointer returns the checkpointer of a recovered database. What only a
+// checkpoint needs is opened by the first one: Open is to be short.
+func NewCheckpointer(s *State, e Engine) *Checkpointer {
 	c := &Checkpointer{
 		Engine: e,
 		files:  s.cfg.FS,
@@ -73,17 +74,21 @@ func NewCheckpointer(s *State, e Engine) (*Checkpointer, error) {
 		kept:       slices.Clone(s.kept),
 		manifest:   manifestWriter{files: s.cfg.FS, dir: s.cfg.Dir, header: s.Header, number: s.manifest},
 	}
-	var err error
 	if last := c.newest(); last != nil {
 		c.newestCTS.Store(last.CTS)
 	}
-	if c.next, err = c.firstFreeNumber(); err != nil {
-		return nil, err
+	return c
+}
+
+// prepare makes ready for the first checkpoint.
+func (c *Checkpointer) prepare() (err error) {
+	if c.images != nil {
+		return nil
 	}
-	if c.images, err = c.openNewest(); err != nil {
-		return nil, err
+	if c.next, err = c.firstFreeNumber(); err == nil {
+		c.images, err = c.openNewest()
 	}
-	return c, nil
+	return err
 }
 
 // firstFreeNumber is above every checkpoint that was published or attempted,
@@ -153,6 +158,9 @@ func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
 }
 
 func (c *Checkpointer) run(ctx context.Context, mark logstream.Mark) (Result, error) {
+	if err := c.prepare(); err != nil {
+		return Result{}, fmt.Errorf("checkpoint: %w", err)
+	}
 	d := &draft{Checkpointer: c, live: liveBytes(c.newest()), images: map[rowid.Table]*indirection.Image{}}
 	d.Number, d.CTS, d.Round, d.Replay, d.Ends = c.next, mark.CTS, mark.Round, mark.Replay, mark.Ends
 	c.next++
