@@ -77,8 +77,8 @@ func (e *evidence) search() error {
 }
 
 // searchBytes is how much of a file the search reads at once: it stays in the
-// processor's cache.
-const searchBytes = 256 << 10
+// processor's cache, and few pages are touched for the first time.
+const searchBytes = 64 << 10
 
 // searchRange looks at [p, end), which is in one segment.
 func (e *evidence) searchRange(t *trail, p, end Position, buf []byte) error {
