@@ -12,12 +12,13 @@ import (
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/logstream"
+	"github.com/rekindledb/rekindle/rowid"
 	"github.com/rekindledb/rekindle/txn"
 )
 
 const (
-	// interval is how often the collector looks at the watermark while there
-	// is garbage waiting for it.
+	// interval is how often the collector looks for what has become due while
+	// there is garbage waiting.
 	interval = 5 * time.Millisecond
 	// stepItems bounds the work done in one go, so that nobody waits long for
 	// the collector's lock.
@@ -38,16 +39,21 @@ type Collector struct {
 	h      *epoch.Handle
 	logger *slog.Logger
 
-	mu      sync.Mutex // one goroutine collects at a time
-	waiting txn.GarbageList
-	due     txn.GarbageList
-	sweeper txn.Sweeper
-	record  []byte
+	mu        sync.Mutex // one goroutine collects at a time
+	snapshots txn.Snapshots
+	waiting   txn.GarbageList // for the horizon to reach its CTS
+	due       txn.GarbageList
+	held      held // for a snapshot to go
+	trimmed   trimmed
+	kept      []uint64
+	sweeper   txn.Sweeper
+	record    []byte
 
 	backlog  atomic.Int64
+	holding  atomic.Int64
 	behind   atomic.Bool // the last step left work that was due
 	removed  atomic.Int64
-	kept     atomic.Int64
+	inUse    atomic.Int64
 	recycled atomic.Int64
 	failed   atomic.Int64
 }
@@ -89,13 +95,15 @@ func (c *Collector) Settle(ctx context.Context) {
 
 // Backlog returns about how many pieces of garbage are not worked off, due or
 // not. While a step moves them from one list to the next some are not counted.
-func (c *Collector) Backlog() int { return int(c.backlog.Load()) + c.m.Garbage.Len() }
+func (c *Collector) Backlog() int { return c.unheld() + int(c.holding.Load()) }
+
+func (c *Collector) unheld() int { return int(c.backlog.Load()) + c.m.Garbage.Len() }
 
 // Assist keeps writers from producing garbage faster than it is collected. If
 // much of it is due they collect some, or pause for a moment while others do.
-// Garbage that waits for an old snapshot slows nobody down.
+// Garbage that is held for an old snapshot slows nobody down.
 func (c *Collector) Assist() {
-	backlog := c.Backlog()
+	backlog := c.unheld()
 	if backlog < assistBacklog || !c.behind.Load() {
 		return
 	}
@@ -116,10 +124,12 @@ func (c *Collector) Step(limit int) int {
 }
 
 func (c *Collector) step(limit int) int {
-	watermark := c.m.Watermark()
+	c.m.Snapshots(&c.snapshots)
+	c.trimmed = trimmed{}
 	c.take()
-	done := c.drain(&c.due, limit, watermark)
-	done += c.drain(&c.waiting, limit-done, watermark)
+	c.held.release(&c.snapshots, &c.due)
+	done := c.drain(&c.due, limit)
+	done += c.drain(&c.waiting, limit-done)
 	c.count()
 	c.behind.Store(done == limit)
 	return done
@@ -131,15 +141,18 @@ func (c *Collector) take() {
 	c.count()
 }
 
-func (c *Collector) count() { c.backlog.Store(int64(c.waiting.Len() + c.due.Len())) }
+func (c *Collector) count() {
+	c.backlog.Store(int64(c.waiting.Len() + c.due.Len()))
+	c.holding.Store(int64(c.held.count))
+}
 
-func (c *Collector) drain(list *txn.GarbageList, limit int, watermark uint64) int {
+func (c *Collector) drain(list *txn.GarbageList, limit int) int {
 	for done := range limit {
 		g, ok := list.First()
-		if !ok || g.CTS > watermark {
+		if !ok || g.CTS > c.snapshots.Horizon() {
 			return done
 		}
-		if err := c.work(g, watermark); err != nil {
+		if err := c.work(g); err != nil {
 			c.report(g, err)
 		}
 		list.Drop()
@@ -154,24 +167,75 @@ func (c *Collector) report(g txn.Garbage, err error) {
 	c.logger.Warn("garbage stays behind", "row", g.Row, "error", err)
 }
 
-func (c *Collector) work(g txn.Garbage, watermark uint64) error {
+func (c *Collector) work(g txn.Garbage) error {
 	t := c.m.Find(g.Row.Table())
 	if t == nil {
 		return nil // the table is gone and all its garbage with it
 	}
 	switch g.Kind {
 	case txn.GarbageVersions:
-		c.h.Pin()
-		defer c.h.Unpin()
-		return c.m.Trim(c.h, t, g.Row.Ordinal(), watermark)
+		if c.trimmed.add(g.Row) {
+			return nil
+		}
+		return c.trim(t, g.Row)
 	case txn.GarbageSuspect:
 		return c.sweep(t, g)
 	case txn.GarbageRow:
+		return c.recycle(t, g)
+	}
+	return fmt.Errorf("unknown kind of garbage %d", g.Kind)
+}
+
+// trimmed remembers rows that were trimmed in this step, some of them: a row
+// that is updated all the time has its chain walked once a step and not once a
+// commit.
+type trimmed [64]rowid.ID
+
+// add returns true if the row is there already.
+func (l *trimmed) add(row rowid.ID) bool {
+	place := &l[row.Ordinal()%uint64(len(l))]
+	if *place == row {
+		return true
+	}
+	*place = row
+	return false
+}
+
+// trim cuts a row's chain and holds the row for each snapshot that sees one of
+// its older versions. In c.kept it leaves those snapshots, newest first.
+func (c *Collector) trim(t *txn.Table, row rowid.ID) (err error) {
+	c.h.Pin()
+	c.kept, err = c.m.Trim(c.h, t, row.Ordinal(), &c.snapshots, c.kept[:0])
+	c.h.Unpin()
+	for _, snapshot := range c.kept {
+		c.held.add(snapshot, txn.Garbage{Row: row, Kind: txn.GarbageVersions})
+	}
+	return err
+}
+
+var errOccupied = errors.New("the slot of a deleted row is not empty")
+
+// recycle makes a row's identity free if nothing is left of the row. It is held
+// for the newest snapshot that sees the row: suspects of the row are held for
+// that one or older ones.
+func (c *Collector) recycle(t *txn.Table, g txn.Garbage) error {
+	word, err := t.Rows.Load(g.Row.Ordinal())
+	if err != nil {
+		return err
+	}
+	if word == 0 {
 		t.IDs.Free(g.Row.Ordinal())
 		c.recycled.Add(1)
 		return nil
 	}
-	return fmt.Errorf("unknown kind of garbage %d", g.Kind)
+	if err := c.trim(t, g.Row); err != nil {
+		return err
+	}
+	if len(c.kept) == 0 {
+		return errOccupied
+	}
+	c.held.add(c.kept[0], g)
+	return nil
 }
 
 // sweepAttempts bounds how often a suspect is judged anew because its row
@@ -186,11 +250,17 @@ var errMoving = errors.New("row kept moving while its entry was judged")
 func (c *Collector) sweep(t *txn.Table, g txn.Garbage) error {
 	var last error
 	for range sweepAttempts {
-		cold, done, err := c.judge(t, g)
-		if done || err != nil {
+		use, err := c.use(t, g)
+		if err != nil {
 			return err
 		}
-		has, err := c.recordHasKey(t, g, cold)
+		if use.Held {
+			if settled, err := c.keep(t, g, use); settled || err != nil {
+				return err
+			}
+			continue
+		}
+		has, err := c.recordHasKey(t, g, use.Cold)
 		if errors.Is(err, fault.ErrClosed) || has {
 			return err
 		}
@@ -198,28 +268,35 @@ func (c *Collector) sweep(t *txn.Table, g txn.Garbage) error {
 			last = err
 			continue // the segment may be gone because the row moved
 		}
-		if done, err := c.remove(t, g, cold); done || err != nil {
+		if done, err := c.remove(t, g, use.Cold); done || err != nil {
 			return err
 		}
 	}
 	return errors.Join(errMoving, last)
 }
 
-// judge settles the suspect if the row's chain is in memory, else it returns
-// the log address to read.
-func (c *Collector) judge(t *txn.Table, g txn.Garbage) (cold logstream.Address, done bool, err error) {
+func (c *Collector) use(t *txn.Table, g txn.Garbage) (txn.KeyUse, error) {
 	c.h.Pin()
-	holds, cold, err := c.m.HoldsKey(t, g.Row.Ordinal(), int(g.Index), g.Key)
-	c.h.Unpin()
-	if err != nil || holds {
-		c.kept.Add(1)
-		return 0, true, err
+	defer c.h.Unpin()
+	return c.m.KeyUse(t, g.Row.Ordinal(), int(g.Index), g.Key)
+}
+
+// keep settles a suspect whose entry is in use. If the newest version with the
+// key is the row's present one, or was replaced above the horizon, the suspect
+// can be dropped: who takes the key away from the row reports it, then or a
+// moment ago. Else old snapshots see that version, and the suspect is held for
+// one of them; or none does any more, and the chain is trimmed so that the
+// suspect can be judged again.
+func (c *Collector) keep(t *txn.Table, g txn.Garbage, use txn.KeyUse) (settled bool, err error) {
+	if use.To > c.snapshots.Horizon() {
+		c.inUse.Add(1)
+		return true, nil
 	}
-	if cold != 0 {
-		return cold, false, nil
+	if snapshot, ok := c.snapshots.Within(use.From, use.To); ok {
+		c.held.add(snapshot, g)
+		return true, nil
 	}
-	done, err = c.remove(t, g, 0)
-	return 0, done, err
+	return false, c.trim(t, g.Row)
 }
 
 func (c *Collector) recordHasKey(t *txn.Table, g txn.Garbage, cold logstream.Address) (bool, error) {
@@ -254,13 +331,14 @@ func (c *Collector) Suspects(f func(txn.Garbage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.take()
-	for _, list := range []*txn.GarbageList{&c.due, &c.waiting} {
-		list.All(func(g txn.Garbage) {
-			if g.Kind == txn.GarbageSuspect {
-				f(g)
-			}
-		})
+	suspects := func(g txn.Garbage) {
+		if g.Kind == txn.GarbageSuspect {
+			f(g)
+		}
 	}
+	c.due.All(suspects)
+	c.waiting.All(suspects)
+	c.held.all(suspects)
 }
 
 // Add hands over garbage found outside of transactions: the suspects that a
@@ -272,11 +350,12 @@ func (c *Collector) Add(g txn.Garbage) {
 	c.mu.Unlock()
 }
 
-// Stats are totals since the collector was made, but for Backlog.
+// Stats are totals since the collector was made, but for Backlog and Held.
 type Stats struct {
 	Backlog  int   // pieces not worked off
+	Held     int   // those of them that wait for an old snapshot to go
 	Removed  int64 // index entries removed
-	Kept     int64 // suspects whose entry turned out to be in use
+	InUse    int64 // suspects whose entry turned out to be in use
 	Recycled int64 // row identities made free
 	Failed   int64 // pieces given up, see the log
 }
@@ -285,5 +364,12 @@ type Stats struct {
 func (c *Collector) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{c.Backlog(), c.removed.Load(), c.kept.Load(), c.recycled.Load(), c.failed.Load()}
+	return Stats{
+		Backlog:  c.Backlog(),
+		Held:     c.held.count,
+		Removed:  c.removed.Load(),
+		InUse:    c.inUse.Load(),
+		Recycled: c.recycled.Load(),
+		Failed:   c.failed.Load(),
+	}
 }

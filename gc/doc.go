@@ -4,13 +4,20 @@
 // # Rows and entries
 //
 // Transactions report garbage in order (see txn.Queue). A piece is due when
-// the watermark has reached its commit timestamp. The order of one row's
-// pieces is versions, suspects, row: the chain is cut first, so that an old
-// version no longer vouches for an old key; then each suspect (index, key,
-// row) is removed if, under the key's latch, no version of the row has that
-// key; last the ordinal of a deleted row is free for reuse. A suspect is the
-// only way to a physical removal: an entry forgotten is garbage that the key
-// check of every reader hides, an entry removed wrongly is a lost row.
+// the horizon has reached its commit timestamp: old snapshots do not hold up the
+// queue. The order of one row's pieces is versions, suspects, row: the chain is
+// trimmed first, so that an old version that nobody sees no longer vouches for
+// an old key; then each suspect (index, key, row) is removed if, under the key's
+// latch, no version of the row has that key; last the ordinal of a deleted row
+// is free for reuse. A suspect is the only way to a physical removal: an entry
+// forgotten is garbage that the key check of every reader hides, an entry
+// removed wrongly is a lost row.
+//
+// What an old snapshot still sees is held in a list of that snapshot, each piece
+// once: the row for each of its older versions that stay, a suspect whose key
+// such a version has, the identity of a deleted row that is seen. When the
+// snapshot has gone its list is due again. So garbage held back is in proportion
+// to the versions that the snapshots see.
 //
 // One collector works a database, on one goroutine at a time. When it falls
 // behind, writers lend a hand through Assist.

@@ -29,13 +29,17 @@
 //     conflict at once: first updater wins.
 //   - The owner of an uncommitted head may link another version over it, and
 //     then either take that off again or take out the one below.
-//   - gc cuts the chain below the newest version at or below the watermark,
-//     and empties a slot whose head is a tombstone at or below it.
+//   - gc, one goroutine at a time, takes out versions that no snapshot sees
+//     (Trim), all of them below the newest one at or below the horizon, and
+//     empties a slot that holds nothing but a tombstone at or below it.
 //   - Anyone may replace a log address by an arena copy of that record.
 //
 // The newest committed version of a row is therefore never freed while an
-// uncommitted one stands on it. Every walk is made under an epoch pin, and no
-// pin is held across a file read, a wait or user code.
+// uncommitted one stands on it, and gc writes only to the older field of
+// committed versions. Every walk is made under an epoch pin, and no pin is held
+// across a file read, a wait or user code. A walk that stands on a version which
+// is taken out goes on as if it were not: what was below it is still below it,
+// is retired later than it and so not freed under that pin.
 //
 // # Commit
 //
@@ -47,13 +51,23 @@
 // stamped. The newest CTS whose round is on disk is the durable one;
 // durable ≤ visible.
 //
-// # Snapshots and the watermark
+// # Snapshots, horizon and watermark
 //
 // A snapshot is registered before it is used: store "pending", read the CTS,
-// store it. The watermark is the minimum of the durable CTS (read first) and
-// all registered snapshots, where pending counts as the last published
-// watermark. A reader that the collector overlooked registered later and read
-// a durable CTS at least as new, so its snapshot is not below the result.
+// store it. The horizon is the durable CTS, read before the registered snapshots
+// are, or the last published horizon if that is older and one of them was
+// pending. The collector copies horizon and snapshots together (Snapshots), and
+// the copy stays true as long as it is used: a snapshot that it lacks was
+// registered later and read a durable CTS at least as new, or was pending, and
+// then it was registered after the published horizon was computed or pending at
+// that time too. So it is at or above the horizon.
+//
+// A version with CTS b that one with CTS e has replaced is seen by the snapshots
+// s with b ≤ s < e. It is garbage when e is at or below the horizon and the copy
+// holds no such s: an old snapshot keeps what it sees, one version a row, and not
+// what came and went since.
+//
+// The watermark is the minimum of the horizon and the registered snapshots.
 //
 // # Index entries
 //
@@ -61,4 +75,12 @@
 // suspects: (index, key, row) triples that a commit, an abort or a failed
 // statement left behind. A reader believes an entry only if the version it
 // sees has that key.
+//
+// Whoever takes a key away from a row reports it: a commit that replaces a
+// version which has the key, with its CTS; an abort or a statement that takes
+// back such a version and does not find the entry to be dead or the key in the
+// row's newest committed version. So a suspect can be dropped when the newest
+// version with the key has not been replaced at or below the horizon, because
+// another one will come. Else it is kept until the snapshots that see that
+// version have gone.
 package txn

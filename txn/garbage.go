@@ -12,8 +12,8 @@ import (
 type GarbageKind uint8
 
 const (
-	// GarbageVersions: cut the row's chain below the newest version at or
-	// below the watermark; empty the slot if that is a tombstone.
+	// GarbageVersions: take the versions that no snapshot sees out of the
+	// row's chain; empty the slot if only a tombstone is left.
 	GarbageVersions GarbageKind = iota + 1
 	// GarbageSuspect: remove the entry (Index, Key, Row) if no version of the
 	// row has the key any more.
@@ -23,7 +23,7 @@ const (
 	GarbageRow
 )
 
-// Garbage is one piece of work for the collector, due when the watermark has
+// Garbage is one piece of work for the collector, due when the horizon has
 // reached CTS.
 type Garbage struct {
 	CTS   uint64
@@ -35,7 +35,7 @@ type Garbage struct {
 
 // Queue carries garbage from transactions to the collector, first in first
 // out. What a transaction reports about one row stays in order. Garbage of
-// commits waits for the watermark; that of aborts and failed statements is due
+// commits waits for the horizon; that of aborts and failed statements is due
 // at once and does not queue behind it.
 type Queue struct {
 	waiting fifo
@@ -116,7 +116,7 @@ func (f *fifo) take(into *GarbageList) {
 	}
 	f.mu.Lock()
 	taken := f.list.Len()
-	into.append(&f.list)
+	into.Append(&f.list)
 	f.mu.Unlock()
 	f.length.Add(-int64(taken))
 }
@@ -210,8 +210,14 @@ func (l *GarbageList) All(f func(Garbage)) {
 	}
 }
 
-// append moves the content of other behind l's.
-func (l *GarbageList) append(other *GarbageList) {
+// At returns the i-th piece of a list that nothing was dropped from or appended
+// to; its key is valid until the list changes.
+func (l *GarbageList) At(i int) Garbage {
+	return l.chunks[i/garbageChunkItems].at(i % garbageChunkItems)
+}
+
+// Append moves the content of other behind l's.
+func (l *GarbageList) Append(other *GarbageList) {
 	l.chunks = append(l.chunks, other.chunks...)
 	l.count += other.count
 	other.chunks, other.count = nil, 0

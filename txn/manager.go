@@ -47,7 +47,7 @@ type Manager struct {
 	tombstones tombstones
 	table      atomic.Pointer[sessionTable]
 	grow       sync.Mutex
-	watermark  atomic.Uint64
+	horizon    atomic.Uint64 // published, see eachSnapshot
 	closed     atomic.Bool
 	owners     atomic.Uint64
 

@@ -1,5 +1,7 @@
 package txn
 
+import "slices"
+
 // pendingSnapshot says that a session is about to read the CTS of its
 // snapshot.
 const pendingSnapshot = ^uint64(0)
@@ -16,37 +18,80 @@ func (s *session) register(read func() uint64) uint64 {
 // Snapshots are stored plus one, because 0 means "none" and CTS 0 is a valid
 // snapshot of an empty database.
 
-// Watermark recomputes, publishes and returns the watermark: the newest CTS
-// below which no version, entry or file is needed by anyone. It never falls.
+// Snapshots is a copy of the registered snapshots. The zero value is ready to be
+// filled; one that is filled again reuses its memory.
+type Snapshots struct {
+	registered []uint64 // ascending, each once
+	horizon    uint64
+}
+
+// Horizon is the CTS that every snapshot which is not in the copy is at or
+// above, now and for ever.
+func (s *Snapshots) Horizon() uint64 { return s.horizon }
+
+// Has reports whether a snapshot is in the copy.
+func (s *Snapshots) Has(cts uint64) bool {
+	_, found := slices.BinarySearch(s.registered, cts)
+	return found
+}
+
+// Within returns the oldest snapshot of the copy with from ≤ snapshot < to.
+func (s *Snapshots) Within(from, to uint64) (cts uint64, ok bool) {
+	i, _ := slices.BinarySearch(s.registered, from)
+	if i == len(s.registered) || s.registered[i] >= to {
+		return 0, false
+	}
+	return s.registered[i], true
+}
+
+// anyBelow reports whether a snapshot of the copy is older than cts.
+func (s *Snapshots) anyBelow(cts uint64) bool {
+	return len(s.registered) > 0 && s.registered[0] < cts
+}
+
+// Snapshots copies the registered snapshots into s.
+func (m *Manager) Snapshots(s *Snapshots) {
+	s.registered = s.registered[:0]
+	s.horizon = m.eachSnapshot(func(cts uint64) { s.registered = append(s.registered, cts) })
+	slices.Sort(s.registered)
+	s.registered = slices.Compact(s.registered)
+}
+
+// Watermark returns the newest CTS below which no version, entry or file is
+// needed by anyone. It never falls.
 func (m *Manager) Watermark() uint64 {
-	published := m.watermark.Load()
-	low := m.Log.Durable() // before the sessions are looked at
+	oldest := pendingSnapshot
+	horizon := m.eachSnapshot(func(cts uint64) { oldest = min(oldest, cts) })
+	return min(horizon, oldest)
+}
+
+// eachSnapshot calls f with every registered snapshot, then publishes and
+// returns the horizon: the durable CTS from before the sessions were looked at,
+// or, if one of them was pending, the last horizon published before.
+func (m *Manager) eachSnapshot(f func(cts uint64)) (horizon uint64) {
+	published := m.horizon.Load()
+	horizon = m.Log.Durable()
 	t := m.table.Load()
 	for i := range t.len() {
-		switch s := t.at(i).snapshot.Load(); {
-		case s == 0:
-		case s == pendingSnapshot:
-			low = min(low, published)
+		switch s := t.at(i).snapshot.Load(); s {
+		case 0:
+		case pendingSnapshot:
+			horizon = min(horizon, published)
 		default:
-			low = min(low, s-1)
+			f(s - 1)
 		}
 	}
-	for published < low && !m.watermark.CompareAndSwap(published, low) {
-		published = m.watermark.Load()
+	for published < horizon && !m.horizon.CompareAndSwap(published, horizon) {
+		published = m.horizon.Load()
 	}
-	return max(published, low)
+	return horizon
 }
 
 // OldestSnapshot returns the oldest registered snapshot; ok is false when
 // there is none.
 func (m *Manager) OldestSnapshot() (cts uint64, ok bool) {
-	t := m.table.Load()
 	cts = pendingSnapshot
-	for i := range t.len() {
-		if s := t.at(i).snapshot.Load(); s != 0 && s != pendingSnapshot {
-			cts, ok = min(cts, s-1), true
-		}
-	}
+	m.eachSnapshot(func(snapshot uint64) { cts, ok = min(cts, snapshot), true })
 	return cts, ok
 }
 

@@ -1,0 +1,153 @@
+package rekindle_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+)
+
+var hotUpdates = flag.Int("hot.updates", 40_000, "updates of TestHotRowsUnderAnOldReader for each strategy")
+
+// oldReader is an open transaction and what it has to see for as long as it is.
+type oldReader struct {
+	tx   *rekindle.Tx
+	rows map[int64]item
+}
+
+// TestOldReadersModel runs random transactions while readers come and go in any
+// order. Each reader sees its snapshot, through every index, until its end; when
+// the last one has gone there is one version a row and one entry a key.
+func TestOldReadersModel(t *testing.T) {
+	runs := 3
+	if testing.Short() {
+		runs = 1
+	}
+	for range runs {
+		seed := *modelSeed
+		if seed == 0 {
+			seed = rand.Uint64()
+		}
+		for _, strategy := range rekindle.IndexStrategies() {
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
+				m := newModel(t, strategy, seed)
+				m.withReaders(400)
+				m.nothingLeft()
+				require.NoError(t, m.db.Close(t.Context()))
+			})
+		}
+	}
+}
+
+func (m *model) withReaders(steps int) {
+	var readers []oldReader
+	for range steps {
+		switch n := m.rng.IntN(100); {
+		case n < 70:
+			m.transaction()
+		case n < 80 && len(readers) < 6:
+			tx, err := m.db.Begin(m.t.Context(), false)
+			require.NoError(m.t, err)
+			readers = append(readers, oldReader{tx, maps.Clone(m.rows)})
+		case n < 90 && len(readers) > 0:
+			i := m.rng.IntN(len(readers))
+			m.sees(readers[i])
+			require.NoError(m.t, readers[i].tx.Rollback())
+			readers = slices.Delete(readers, i, i+1)
+		case n < 92:
+			require.NoError(m.t, m.db.Checkpoint(m.t.Context()))
+		case len(readers) > 0:
+			m.sees(readers[m.rng.IntN(len(readers))])
+		}
+	}
+	for _, r := range readers {
+		m.sees(r)
+		require.NoError(m.t, r.tx.Rollback())
+	}
+}
+
+// sees checks a reader's rows through all indexes.
+func (m *model) sees(r oldReader) {
+	for _, index := range []string{"", "name", "group"} {
+		got := map[int64]item{}
+		for row, err := range m.items.Scan(r.tx, rekindle.Query{Index: index}) {
+			require.NoError(m.t, err)
+			got[row.ID] = row
+		}
+		require.Equal(m.t, r.rows, got, "index %q", index)
+	}
+}
+
+// nothingLeft checks that nothing is there but the rows.
+func (m *model) nothingLeft() {
+	m.compare(m.db)
+	stats := settle(m.t, m.db)
+	require.Zero(m.t, stats.GarbageFailed)
+	entries := indexEntries(m.t, m.db)
+	require.EqualValues(m.t, 3*len(m.rows)+2, entries, "three indexes, and two of the catalogue")
+}
+
+// indexEntries is the number of entries after a reopen, which brings the layers of
+// a chain together.
+func indexEntries(t *testing.T, db *rekindle.DB) int64 {
+	require.NoError(t, db.Checkpoint(t.Context()))
+	return db.Stats().IndexEntries
+}
+
+// TestHotRowsUnderAnOldReader: what a reader holds back is bounded by what it
+// sees, not by the commits since: a few rows are updated again and again, with
+// new keys and back to old ones, and rows come and go.
+func TestHotRowsUnderAnOldReader(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			o := rekindle.Options{IndexStrategy: strategy, CheckpointBytes: -1, Durability: rekindle.None}
+			db, err := rekindle.Open(t.Context(), t.TempDir(), &o) // the log of a Mem would be on the heap
+			require.NoError(t, err)
+			items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+			require.NoError(t, err)
+			update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "first"})) })
+			reader, err := db.Begin(t.Context(), true)
+			require.NoError(t, err)
+			hotUpdate(t, db, items, *hotUpdates/10)
+			early, heap := collected(t, db), liveHeap()
+			hotUpdate(t, db, items, *hotUpdates)
+			late := collected(t, db)
+			require.LessOrEqual(t, late.ArenaInUse, early.ArenaInUse+(2<<20), "arena")
+			require.LessOrEqual(t, late.IndexEntries, early.IndexEntries+50, "index entries")
+			require.Less(t, liveHeap()-heap, int64(2<<20), "Go heap")
+			row := item{ID: 1}
+			require.NoError(t, items.Get(reader, &row))
+			require.Equal(t, item{ID: 1, Name: "first"}, row)
+			require.NoError(t, reader.Rollback())
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}
+
+// collected waits until only what the reader holds back is left.
+func collected(t *testing.T, db *rekindle.DB) rekindle.Stats {
+	t.Helper()
+	require.Eventually(t, func() bool { return db.Stats().GarbageQueued <= 10 }, 10*time.Second, time.Millisecond)
+	return db.Stats()
+}
+
+func hotUpdate(t *testing.T, db *rekindle.DB, items *rekindle.Table[item], n int) {
+	for i := range n {
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Upsert(tx, &item{ID: 1, Name: fmt.Sprint("name", i%3), Group: int32(i)}))
+			come := item{ID: int64(2 + i%10), Name: fmt.Sprint(i % 10)}
+			if i/10%2 == 0 {
+				require.NoError(t, items.Upsert(tx, &come))
+			} else {
+				require.NoError(t, items.Delete(tx, &come))
+			}
+		})
+	}
+}
