@@ -256,6 +256,8 @@ func TestFilesThatDoNotBelongTogether(t *testing.T) {
 	wrong := s.image.newest
 	wrong.Number++
 	_, err = OpenImage(s.fs, wrong, s.path, testID)
+	require.ErrorIs(t, err, fault.ErrMissingFile)
+	_, err = OpenImage(s.fs, wrong, func(uint64) string { return s.path(s.image.newest.Number) }, testID)
 	require.ErrorIs(t, err, fault.ErrCorrupt)
 }
 
