@@ -12,6 +12,7 @@ import (
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
 	"github.com/rekindledb/rekindle/recovery"
 	"github.com/rekindledb/rekindle/txn"
@@ -34,12 +35,14 @@ import (
 //	To recover:    map the array files; set the slots of the tail's rows.
 type DB struct {
 	opts    Options
+	files   *vfs.Meter
 	state   *recovery.State
 	arena   *arena.Arena
 	epochs  *epoch.Domain
 	log     *logstream.Log
 	manager *txn.Manager
 	catalog catalog
+	process processMemory
 
 	collector    *gc.Collector
 	checkpointer *recovery.Checkpointer // nil when read-only
@@ -90,9 +93,11 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 func (db *DB) open(ctx context.Context, dir string) error {
 	db.arena = arena.New(arena.Config{Limit: db.opts.MemoryLimit})
 	db.epochs = epoch.NewDomain(db.arena)
+	db.files = vfs.NewMeter(db.opts.fs, dir)
+	db.opts.fs = db.files
 	var err error
 	db.state, err = recovery.Open(ctx, recovery.Config{
-		FS:       db.opts.fs,
+		FS:       db.files,
 		Dir:      dir,
 		ReadOnly: db.opts.ReadOnly,
 		Verify:   db.opts.VerifyOnOpen,
@@ -107,6 +112,9 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		return err
 	}
 	if err := db.checkHeader(); err != nil {
+		return err
+	}
+	if err := db.files.Survey(); err != nil {
 		return err
 	}
 	if err := db.openLog(); err != nil {

@@ -14,6 +14,7 @@ import (
 type growth struct {
 	next    atomic.Uint64 // checkpoint when so many bytes have been logged
 	limit   atomic.Uint64 // refuse writers here while checkpoints fail
+	covered atomic.Int64  // what was logged before the newest checkpoint; negative: a tail from before Open
 	due     chan struct{}
 	failure atomic.Pointer[error] // of the last checkpoint
 }
@@ -32,6 +33,7 @@ func (db *DB) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.life, db.stop = ctx, cancel
 	db.growth.due = make(chan struct{}, 1)
+	db.growth.covered.Store(-db.state.Report.TailBytes)
 	if db.opts.ReadOnly {
 		return
 	}
@@ -140,6 +142,7 @@ func (db *DB) checkpoint(ctx context.Context) error {
 		return err
 	}
 	db.growth.failure.Store(nil)
+	db.growth.covered.Store(int64(logged))
 	return nil
 }
 

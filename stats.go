@@ -1,7 +1,20 @@
 package rekindle
 
+import (
+	"runtime/metrics"
+	"sync"
+
+	"github.com/rekindledb/rekindle/recovery"
+)
+
 // Stats describes a database at one moment. Under concurrent work the figures
-// need not belong to exactly the same one. Totals count from Open.
+// need not belong to exactly the same one; each is exact when nothing runs,
+// unless it says otherwise. Totals count from Open. Sizes are in bytes.
+//
+// The memory of a database is ArenaReserved, its part of GoReserved, and those
+// pages of MappedBytes that the system keeps: they are clean always, because
+// nothing is ever written through a mapping, so it can drop them at any time.
+// The disk space is LogBytes + CheckpointBytes.
 type Stats struct {
 	VisibleCTS     uint64 // newest commit that transactions see
 	DurableCTS     uint64 // newest commit that a crash cannot take back
@@ -14,20 +27,32 @@ type Stats struct {
 	Aborts           uint64 // that had changed something
 	Conflicts        uint64 // statements refused with ErrConflict
 
-	LoggedBytes       uint64 // bytes of records written by transactions
-	LogSegments       int
-	LogBytes          int64 // size of the segments
-	CheckpointFailure error // of the last checkpoint, nil if it worked
+	LoggedBytes       uint64 // of records written by transactions, a total
+	LogSegments       int    // files that hold records, or held them
+	LogBytes          int64  // size of the log's files, with space prepared for records to come
+	LogLiveBytes      int64  // of them, what the next Open needs: records that the newest checkpoint names, each up to an eighth too large, and all since
+	LogDeadBytes      int64  // the others: overwritten and deleted rows, frames, prepared space
+	CheckpointBytes   int64  // size of all files but the log's: checkpoints, one in the making too, and the manifest
+	CheckpointFailure error  // of the last checkpoint, nil if it worked
 
-	ArenaReserved int64 // bytes of memory taken from the system for rows and arrays
-	ArenaInUse    int64 // bytes of it that hold something
-	IndexEntries  int64 // garbage included
-	IndexBytes    int64 // approximate
-	GarbageQueued int   // pieces waiting for the watermark or the collector
-	GarbageFailed int64 // pieces given up because of an error
+	GoHeap        int64 // objects on the Go heap of the whole process, with garbage not yet collected
+	GoReserved    int64 // memory that the Go runtime of the process has and has not given back; GoHeap is part of it
+	ArenaReserved int64 // memory outside of it taken from the system for rows, arrays and most indexes; what was not touched yet is not resident
+	ArenaInUse    int64 // of it in blocks that hold something
+	MappedBytes   int64 // size of the checkpoint files that are mapped for reading, a file mapped twice counted twice
+	IndexBytes    int64 // of indexes, approximate; part of ArenaInUse, with the rebuild strategy of GoHeap
+
+	IndexEntries    int64 // garbage included
+	RowIDs          int64 // row identities that are not free: rows, and deleted ones that the collector has not reached. Those that Open found free count until they are looked up in the background
+	RowIDHighWater  int64 // row identities ever used, in all tables: what the arrays have room for
+	GarbageQueued   int   // pieces waiting for the watermark or the collector
+	GarbageSuspects int   // of them, index entries that may be dangling
+	GarbageFailed   int64 // pieces given up because of an error
 }
 
-// Stats returns the present figures, on a closed database zeros.
+// Stats returns the present figures, on a closed database zeros. It reads
+// counters and does no input or output, so it may be called often and from any
+// goroutine.
 func (db *DB) Stats() Stats {
 	if db.enter() != nil {
 		return Stats{}
@@ -37,6 +62,7 @@ func (db *DB) Stats() Stats {
 	db.transactionStats(&s)
 	db.storageStats(&s)
 	db.memoryStats(&s)
+	db.tableStats(&s)
 	return s
 }
 
@@ -55,22 +81,32 @@ func (db *DB) transactionStats(s *Stats) {
 
 func (db *DB) storageStats(s *Stats) {
 	s.LoggedBytes = db.manager.Logged()
-	for _, segment := range db.log.Segments() {
-		s.LogSegments++
-		s.LogBytes += int64(segment.End - segment.First)
-	}
+	s.LogSegments = len(db.log.Segments())
+	s.LogBytes = db.files.Bytes(recovery.LogDir)
+	s.CheckpointBytes = db.files.Total() - s.LogBytes
+	live := db.state.LiveBytes()
 	if db.checkpointer != nil {
 		s.CheckpointCTS = db.checkpointer.NewestCTS()
+		live = db.checkpointer.LiveBytes()
 	}
+	s.LogLiveBytes = min(s.LogBytes, live+int64(s.LoggedBytes)-db.growth.covered.Load())
+	s.LogDeadBytes = s.LogBytes - s.LogLiveBytes
 	if failure := db.growth.failure.Load(); failure != nil {
 		s.CheckpointFailure = *failure
 	}
 }
 
 func (db *DB) memoryStats(s *Stats) {
+	s.GoHeap, s.GoReserved = db.process.read()
 	memory := db.arena.Stats()
 	s.ArenaReserved, s.ArenaInUse = memory.Reserved, memory.InUse
-	for _, t := range db.catalog.tables() {
+	s.MappedBytes = db.files.Mapped()
+}
+
+func (db *DB) tableStats(s *Stats) {
+	for _, t := range db.catalog.set.Load().byID {
+		s.RowIDs += int64(t.IDs.InUse())
+		s.RowIDHighWater += int64(t.IDs.HighWater() - 1)
 		for _, ix := range t.Indexes {
 			x := ix.Stats()
 			s.IndexEntries += x.Entries
@@ -78,5 +114,28 @@ func (db *DB) memoryStats(s *Stats) {
 		}
 	}
 	garbage := db.collector.Stats()
-	s.GarbageQueued, s.GarbageFailed = garbage.Backlog, garbage.Failed
+	s.GarbageQueued, s.GarbageSuspects, s.GarbageFailed = garbage.Backlog, garbage.Suspects, garbage.Failed
+}
+
+// processMemory asks the Go runtime for its figures. It keeps the samples, so
+// that asking again allocates nothing.
+type processMemory struct {
+	mu      sync.Mutex
+	samples []metrics.Sample
+}
+
+// read returns the bytes of objects and those taken from the system and kept.
+func (p *processMemory) read() (heap, reserved int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.samples == nil {
+		p.samples = []metrics.Sample{
+			{Name: "/memory/classes/heap/objects:bytes"},
+			{Name: "/memory/classes/total:bytes"},
+			{Name: "/memory/classes/heap/released:bytes"},
+		}
+	}
+	metrics.Read(p.samples)
+	value := func(i int) int64 { return int64(p.samples[i].Value.Uint64()) }
+	return value(0), value(1) - value(2)
 }

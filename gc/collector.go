@@ -350,10 +350,11 @@ func (c *Collector) Add(g txn.Garbage) {
 	c.mu.Unlock()
 }
 
-// Stats are totals since the collector was made, but for Backlog and Held.
+// Stats are totals since the collector was made, but for the first three.
 type Stats struct {
 	Backlog  int   // pieces not worked off
 	Held     int   // those of them that wait for an old snapshot to go
+	Suspects int   // those of them that are index entries to examine
 	Removed  int64 // index entries removed
 	InUse    int64 // suspects whose entry turned out to be in use
 	Recycled int64 // row identities made free
@@ -367,6 +368,7 @@ func (c *Collector) Stats() Stats {
 	return Stats{
 		Backlog:  c.Backlog(),
 		Held:     c.held.count,
+		Suspects: c.waiting.Suspects() + c.due.Suspects() + c.held.suspects() + c.m.Garbage.Suspects(),
 		Removed:  c.removed.Load(),
 		InUse:    c.inUse.Load(),
 		Recycled: c.recycled.Load(),

@@ -87,3 +87,10 @@ func (h *held) all(f func(txn.Garbage)) {
 		list.pieces.All(f)
 	}
 }
+
+func (h *held) suspects() (n int) {
+	for _, list := range h.lists {
+		n += list.pieces.Suspects()
+	}
+	return n
+}

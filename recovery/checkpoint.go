@@ -47,7 +47,8 @@ type Checkpointer struct {
 	images   map[rowid.Table]*indirection.Image // nil before the first
 	manifest manifestWriter
 
-	newestCTS atomic.Uint64
+	newestCTS  atomic.Uint64
+	newestLive atomic.Int64
 }
 
 // Result says what a checkpoint did.
@@ -76,6 +77,7 @@ func NewCheckpointer(s *State, e Engine) *Checkpointer {
 	}
 	if last := c.newest(); last != nil {
 		c.newestCTS.Store(last.CTS)
+		c.newestLive.Store(last.liveBytes())
 	}
 	return c
 }
@@ -127,6 +129,10 @@ func (c *Checkpointer) openNewest() (map[rowid.Table]*indirection.Image, error) 
 
 // NewestCTS returns the CTS that the newest checkpoint describes, 0 for none.
 func (c *Checkpointer) NewestCTS() uint64 { return c.newestCTS.Load() }
+
+// LiveBytes returns how many bytes of the log the newest checkpoint names, each
+// record rounded up to its size class.
+func (c *Checkpointer) LiveBytes() int64 { return c.newestLive.Load() }
 
 // Run writes a checkpoint of what is durable, unless nothing has changed since
 // the last one. After an error the database goes on as before; whether the
@@ -188,6 +194,7 @@ func (c *Checkpointer) adopt(d *draft) error {
 	c.kept = append(c.kept, d.Checkpoint)
 	c.kept = slices.Clone(c.kept[max(0, len(c.kept)-gc.KeptCheckpoints):])
 	c.newestCTS.Store(d.CTS)
+	c.newestLive.Store(d.liveBytes())
 	c.incomplete = false
 	var errs []error
 	for table, image := range d.images {

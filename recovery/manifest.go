@@ -28,9 +28,11 @@ const (
 	lockName       = "LOCK"
 	currentName    = "CURRENT"
 	manifestPrefix = "MANIFEST-"
-	logDir         = "log"
 	checkpointDir  = "ckpt"
 )
+
+// LogDir is the folder of the log in a database directory.
+const LogDir = "log"
 
 // Header is the first record of a manifest: what never changes in the life of
 // a database.
@@ -77,6 +79,16 @@ type TableImage struct {
 	Table      rowid.Table            `json:"table"`
 	Generation indirection.Generation `json:"generation"`
 	Files      []string               `json:"files"` // all array files that it refers to
+}
+
+func (c *Checkpoint) liveBytes() (sum int64) {
+	if c == nil {
+		return 0
+	}
+	for _, l := range c.Live {
+		sum += l.Bytes
+	}
+	return sum
 }
 
 // IndexFiles names the files of one index.

@@ -94,6 +94,10 @@ func (s *State) open(ctx context.Context) error {
 	return nil
 }
 
+// LiveBytes returns how many bytes of the log the checkpoint names from which
+// the database was recovered.
+func (s *State) LiveBytes() int64 { return s.base.liveBytes() }
+
 func (s *State) path(elem ...string) string {
 	return filepath.Join(append([]string{s.cfg.Dir}, elem...)...)
 }
@@ -155,7 +159,7 @@ func (s *State) create() error {
 	if err := h.validate(s.path(currentName)); err != nil {
 		return err
 	}
-	for _, dir := range []string{logDir, checkpointDir} {
+	for _, dir := range []string{LogDir, checkpointDir} {
 		if err := s.cfg.FS.MkdirAll(s.path(dir)); err != nil {
 			return err
 		}
@@ -178,7 +182,7 @@ func (s *State) refuseRemains() error {
 	if s.cfg.ReadOnly {
 		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to open read-only"}
 	}
-	names, err := s.cfg.FS.List(s.path(logDir))
+	names, err := s.cfg.FS.List(s.path(LogDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -286,7 +290,7 @@ func closeImages(images map[rowid.Table]*indirection.Image) error {
 func scanOptions(files vfs.FS, dir string, h *Header, c *Checkpoint) logstream.ScanOptions {
 	o := logstream.ScanOptions{
 		FS:           files,
-		Dir:          filepath.Join(dir, logDir),
+		Dir:          filepath.Join(dir, LogDir),
 		DatabaseID:   h.DatabaseID,
 		Streams:      h.LogStreams,
 		SegmentBytes: h.SegmentBytes,
@@ -415,7 +419,7 @@ func (s *State) secure(context.Context) error {
 func (s *State) LogOptions() logstream.Options {
 	return logstream.Options{
 		FS:           s.cfg.FS,
-		Dir:          s.path(logDir),
+		Dir:          s.path(LogDir),
 		DatabaseID:   s.Header.DatabaseID,
 		Streams:      s.Header.LogStreams,
 		SegmentBytes: s.Header.SegmentBytes,

@@ -127,6 +127,21 @@ func (a *Allocator) Free(ordinal uint64) {
 // shard's range: every ordinal in use is below it.
 func (a *Allocator) HighWater() uint64 { return a.next.Load() }
 
+// InUse returns how many ordinals are handed out: exact while nobody calls
+// Alloc or Free, and short of what FreeOrdinals has not found yet after a
+// restart, which counts as in use.
+func (a *Allocator) InUse() uint64 {
+	free := a.depot.count.Load()
+	for i := range a.shards {
+		s := &a.shards[i]
+		free += int64(s.recycled.Load())
+		if rest := s.fresh.Load() % rangeSize; rest != 0 {
+			free += int64(rangeSize - rest)
+		}
+	}
+	return uint64(max(0, int64(a.HighWater())-1-free))
+}
+
 // Reserve raises the high-water mark to next; a lower value changes nothing.
 // Replay calls it with one past each ordinal it sees. It comes before the first
 // Alloc: ranges that shards own already are not taken back.

@@ -69,6 +69,7 @@ func TestAllocatorModel(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	a := NewAllocator(rng.Uint64N(200))
+	below := a.HighWater() - 1
 	inUse := map[uint64]bool{}
 	var list []uint64
 	for step := range 200_000 {
@@ -87,6 +88,7 @@ func TestAllocatorModel(t *testing.T) {
 		list = list[:len(list)-1]
 		delete(inUse, n)
 		a.Free(n)
+		require.Equal(t, below+uint64(len(inUse)), a.InUse())
 	}
 }
 

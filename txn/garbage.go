@@ -71,6 +71,9 @@ func (q *Queue) Take(waiting, due *GarbageList) {
 // Len returns how many pieces have not been taken.
 func (q *Queue) Len() int { return int(q.waiting.length.Load() + q.due.length.Load()) }
 
+// Suspects returns how many of them are suspects.
+func (q *Queue) Suspects() int { return q.waiting.suspects() + q.due.suspects() }
+
 func (q *Queue) add(g Garbage) {
 	f := &q.waiting
 	if g.CTS == 0 {
@@ -121,12 +124,20 @@ func (f *fifo) take(into *GarbageList) {
 	f.length.Add(-int64(taken))
 }
 
+func (f *fifo) suspects() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.list.Suspects()
+}
+
 // GarbageList is a queue of garbage without pointers per element. It is not
 // safe for concurrent use.
 type GarbageList struct {
 	chunks []*garbageChunk
 	spare  *garbageChunk
 	count  int
+
+	suspects int // of count
 }
 
 const garbageChunkItems = 4096
@@ -153,6 +164,9 @@ func (l *GarbageList) Add(g Garbage) {
 	c.keys = append(c.keys, g.Key...)
 	c.items = append(c.items, garbageItem{g.CTS, g.Row, g.Kind, g.Index, from, uint32(len(c.keys))})
 	l.count++
+	if g.Kind == GarbageSuspect {
+		l.suspects++
+	}
 }
 
 func (l *GarbageList) tail() *garbageChunk {
@@ -185,6 +199,9 @@ func (c *garbageChunk) at(i int) Garbage {
 // Drop removes the oldest piece.
 func (l *GarbageList) Drop() {
 	c := l.chunks[0]
+	if c.items[c.next].kind == GarbageSuspect {
+		l.suspects--
+	}
 	c.next++
 	l.count--
 	if c.next < len(c.items) {
@@ -200,6 +217,9 @@ func (l *GarbageList) Drop() {
 
 // Len returns the number of pieces.
 func (l *GarbageList) Len() int { return l.count }
+
+// Suspects returns how many of the pieces are suspects.
+func (l *GarbageList) Suspects() int { return l.suspects }
 
 // All calls f with each piece, oldest first; keys are valid during the call.
 func (l *GarbageList) All(f func(Garbage)) {
@@ -220,5 +240,6 @@ func (l *GarbageList) At(i int) Garbage {
 func (l *GarbageList) Append(other *GarbageList) {
 	l.chunks = append(l.chunks, other.chunks...)
 	l.count += other.count
-	other.chunks, other.count = nil, 0
+	l.suspects += other.suspects
+	other.chunks, other.count, other.suspects = nil, 0, 0
 }

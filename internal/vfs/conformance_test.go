@@ -41,6 +41,7 @@ func systems() []system {
 		{"mem", inMemory("a/b", plain)},
 		{"mem root", inMemory("/", plain)},
 		{"mem no map", inMemory("/x", vfs.NoMap)},
+		{"mem meter", inMemory("/m", func(fs vfs.FS) vfs.FS { return vfs.NewMeter(fs, "/m") })},
 		{"mem log", inMemory(".", func(fs vfs.FS) vfs.FS { return vfs.WithLog(fs, func(vfs.Op) {}) })},
 		{"os errorfs", onDisk(errorfs.Wrap(vfs.OS(), passThrough))},
 	}
