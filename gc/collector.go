@@ -20,6 +20,8 @@ const (
 	// interval is how often the collector looks for what has become due while
 	// there is garbage waiting.
 	interval = 5 * time.Millisecond
+	// quiet is how long there is no garbage before memory is given back.
+	quiet = 100 * time.Millisecond
 	// stepItems bounds the work done in one go, so that nobody waits long for
 	// the collector's lock.
 	stepItems = 256
@@ -72,10 +74,8 @@ func (c *Collector) Run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		c.Settle(ctx)
-		if c.Backlog() == 0 {
-			if !c.m.Garbage.Wait(ctx) {
-				return
-			}
+		if c.Backlog() == 0 && !c.awaitGarbage(ctx) {
+			return
 		}
 		timer.Reset(interval)
 		select {
@@ -84,6 +84,20 @@ func (c *Collector) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// awaitGarbage sleeps until there is garbage; false means that ctx ended first.
+// When it is quiet the memory goes back that is kept to be quick, so a steady
+// load does not take it again and again.
+func (c *Collector) awaitGarbage(ctx context.Context) bool {
+	short, cancel := context.WithTimeout(ctx, quiet)
+	defer cancel()
+	if c.m.Garbage.Wait(short) {
+		return true
+	}
+	c.m.Epochs.Reclaim()
+	c.m.Arena.Trim()
+	return c.m.Garbage.Wait(ctx)
 }
 
 // Settle works off everything that is due now, unless ctx ends earlier.

@@ -124,7 +124,7 @@ func (b *checkedBits) add(block uint32) {
 }
 
 func (b *checkedBits) newChunk(slot *atomic.Uint64) uint64 {
-	ref, err := b.arena.Alloc(0, bitChunkBytes)
+	ref, err := b.arena.AllocLasting(0, bitChunkBytes)
 	if err != nil {
 		return 0
 	}

@@ -28,7 +28,7 @@ func (p *pool) NewBlock(shard uint32) (arena.Ref, error) {
 	if ref := p.take(); ref != 0 {
 		return ref, nil
 	}
-	ref, err := p.arena.Alloc(shard, blockBytes)
+	ref, err := p.arena.AllocLasting(shard, blockBytes)
 	if err != nil {
 		return 0, err
 	}

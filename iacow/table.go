@@ -95,7 +95,7 @@ func (t *table) load(number uint32, must bool) (page, error) {
 			return page{}, err
 		}
 	}
-	ref, err := t.arena.Alloc(number, pageMemory)
+	ref, err := t.arena.AllocLasting(number, pageMemory)
 	if err != nil && !must {
 		return page{}, err
 	}

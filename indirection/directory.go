@@ -16,7 +16,7 @@ func (x *Array) writableBlock(shard uint32, page uint64) (arena.Ref, error) {
 	if block := x.block(page); block != 0 {
 		return block, nil
 	}
-	block, err := x.arena.Alloc(shard, blockBytes)
+	block, err := x.arena.AllocLasting(shard, blockBytes)
 	if err != nil {
 		return 0, err
 	}

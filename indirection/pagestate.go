@@ -127,7 +127,7 @@ func (x *Array) moveToArena(shard uint32, block arena.Ref, page uint64) (uint64,
 	if inArena(state) {
 		return state, nil
 	}
-	fresh, err := x.arena.Alloc(shard, pageBytes)
+	fresh, err := x.arena.AllocLasting(shard, pageBytes)
 	if err != nil {
 		return 0, err
 	}

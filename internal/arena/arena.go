@@ -79,7 +79,17 @@ func (a *Arena) Alloc(shard uint32, size int) (Ref, error) {
 	if uint(size) > maxSmall {
 		return a.allocLarge(size)
 	}
-	c := &a.classes[classOf(size)]
+	return a.allocSmall(shard, size, &a.classes[classOf(size)])
+}
+
+// AllocLasting is Alloc of a block, of at most 112 KiB, that will stay for
+// long. Such blocks lie together, so that they keep no memory from going back
+// to the system that shorter-lived ones have left.
+func (a *Arena) AllocLasting(shard uint32, size int) (Ref, error) {
+	return a.allocSmall(shard, size, &a.classes[sizeCount+classOf(size)])
+}
+
+func (a *Arena) allocSmall(shard uint32, size int, c *class) (Ref, error) {
 	s := &a.shards[shard&a.mask&c.shardMask]
 	s.latch.lock()
 	r := s.take(c)
@@ -141,6 +151,18 @@ func (a *Arena) Word(r Ref) *atomic.Uint64 {
 		invariants.Fail("word at %#x is not aligned", uint64(r))
 	}
 	return (*atomic.Uint64)(a.Pointer(r))
+}
+
+// Trim gives back what the arena holds only to be quick: spans that shards
+// allocate from and that have become wholly free, and wholly free chunks beyond
+// the stock. It is for a quiet moment.
+func (a *Arena) Trim() {
+	for i := range a.shards {
+		for base := a.shards[i].trim(a); base != 0; base = a.shards[i].trim(a) {
+			a.heap.release(base)
+		}
+	}
+	a.heap.shrink(0, pagesPerChunk)
 }
 
 // Stats returns the present state: exact when no Alloc or Free is running.

@@ -129,6 +129,50 @@ func TestFreeChunksGoBack(t *testing.T) {
 	require.LessOrEqual(t, len(a.table.chunks()), count*size/ChunkSize+4, "addresses are used again")
 }
 
+// TestLastingBlocksAside: what stays does not keep the memory of what goes.
+func TestLastingBlocksAside(t *testing.T) {
+	const size, count = 136, 300_000
+	a := newArena(t, Config{Shards: 4})
+	var refs, stay []Ref
+	for i := range uint32(count) {
+		refs = append(refs, mustAlloc(t, a, i, size))
+		if i%512 == 0 {
+			stay = append(stay, mustAllocLasting(t, a, i/512, 4096))
+		}
+	}
+	validate(t, a)
+	require.Greater(t, a.Stats().Reserved, int64(count*size))
+	freeAll(a, refs, size)
+	quiesce(a)
+	validate(t, a)
+	a.Trim()
+	validate(t, a)
+	require.LessOrEqual(t, a.Stats().Reserved, int64(2*ChunkSize), "chunk 0 and one of lasting blocks")
+	freeAll(a, stay, 4096)
+	a.Trim()
+	validate(t, a)
+	require.EqualValues(t, ChunkSize, a.Stats().Reserved)
+	require.Zero(t, a.Stats().InUse)
+}
+
+// TestTrimAndGoOn: memory that was given back is there again when it is needed.
+func TestTrimAndGoOn(t *testing.T) {
+	a := newArena(t, Config{Shards: 2})
+	for range 5 {
+		var refs []Ref
+		for i := range uint32(60_000) {
+			refs = append(refs, mustAlloc(t, a, i, 200))
+			clear(a.Bytes(refs[i], 200))
+		}
+		freeAll(a, refs, 200)
+		quiesce(a)
+		a.Trim()
+		validate(t, a)
+	}
+	require.LessOrEqual(t, a.Stats().Reserved, int64(2*ChunkSize), "one may have been on its way")
+	require.LessOrEqual(t, len(a.table.chunks()), 6, "chunks are used again")
+}
+
 // TestIdleShardsKeepNothing frees most blocks of one shard and allocates in
 // another one, which must not need more memory.
 func TestIdleShardsKeepNothing(t *testing.T) {

@@ -23,7 +23,19 @@ type chunkRecord struct {
 	next    uint32 // in the list of chunks with the same longest run: number + 1
 	prev    uint32
 	longest uint32 // run of free pages; 0 = the chunk is in no list
+	kind    kind
 }
+
+// kind says which blocks a chunk is for. One of passing blocks can become
+// wholly free and be given back, which one lasting block would prevent.
+type kind uint8
+
+const (
+	passing kind = iota // and every chunk that is wholly free
+	lasting
+	mixed // chunk 0, which is never given back
+	kinds
+)
 
 // span is the record of a run of pages; of its pages but the first, only the
 // field first counts. first, class and pages are fixed while the span is in
@@ -52,6 +64,8 @@ const (
 )
 
 const largeClass = 255
+
+const _ = uint(largeClass - classCount)
 
 // The layout in the package documentation.
 const (

@@ -3,7 +3,8 @@ package arena
 import "math/bits"
 
 const (
-	classCount = 93
+	sizeCount  = 93
+	classCount = 2 * sizeCount // those of lasting blocks come second
 	minBlock   = 16
 	maxSmall   = 112 << 10 // largest block that shares a span
 	maxSharded = 4 << 10   // largest block that every shard keeps spans for
@@ -23,6 +24,7 @@ type class struct {
 	listAt    uint16 // free blocks with which a full span is listed
 	pages     uint8  // of a span
 	index     uint8  // number of the class
+	kind      kind   // of the chunks that its spans lie in
 	shardMask uint32 // ANDed to the shard number
 	inverse   uint64 // 1/size in units of 1<<-inverseShift, rounded up
 }
@@ -44,8 +46,11 @@ func classSize(i int) int {
 }
 
 func makeClass(i int) class {
-	size := classSize(i)
-	c := class{size: uint32(size), index: uint8(i), inverse: (1<<inverseShift)/uint64(size) + 1}
+	size := classSize(i % sizeCount)
+	c := class{size: uint32(size), index: uint8(i), kind: passing, inverse: (1<<inverseShift)/uint64(size) + 1}
+	if i >= sizeCount {
+		c.kind = lasting
+	}
 	if pageSize/size > inlineBlocks {
 		c.first = bitmapBytes
 	}

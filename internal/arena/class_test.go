@@ -16,8 +16,8 @@ func TestClassOfEverySize(t *testing.T) {
 		}
 	}
 	require.Equal(t, minBlock, classSize(0))
-	require.Equal(t, maxSmall, classSize(classCount-1))
-	require.Equal(t, classCount-1, classOf(maxSmall))
+	require.Equal(t, maxSmall, classSize(sizeCount-1))
+	require.Equal(t, sizeCount-1, classOf(maxSmall))
 }
 
 func TestClassGeometry(t *testing.T) {

@@ -66,6 +66,15 @@
 // remain (release says how many): its memory goes back to the system, its
 // addresses stay mapped and are the first to be used again.
 //
+// One block that stays keeps a whole chunk, so blocks that will stay for long
+// (AllocLasting: pages of arrays, nodes that are never given back) have chunks
+// of their own. Chunk 0, which stays anyway, takes both, and at the limit any
+// chunk does. Deleting all of 500,000 rows thus leaves 3 chunks of 33; with one
+// kind of chunk all 33 remained, 2 to 4 pages in use in each.
+//
+// Trim, in a quiet moment, also takes back the spans that shards hold although
+// they are empty, and the empty chunk that release keeps against thrashing.
+//
 // Fresh memory is slow: a first touch costs a page fault and, in a virtual
 // machine, often the host's fault as well (measured for a chunk: 1 to 30 ms).
 // So whenever the stock of free pages is low, half a chunk at first, a goroutine

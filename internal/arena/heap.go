@@ -18,15 +18,14 @@ type heap struct {
 	requested atomic.Int64
 
 	mu        sync.Mutex
-	lists     [pagesPerChunk]uint32 // chunks by longest free run: number + 1
-	filled    pageSet               // lengths from 1 on whose list has a chunk
-	chunks    int                   // chunks in use
-	empty     int                   // those that are wholly free
-	freePages int                   // in the chunks in use
-	reserved  int64                 // bytes of the chunks in use or on their way
-	vacant    []Ref                 // chunks whose memory was given back
-	preparing bool                  // prepare runs
-	progress  sync.Cond             // prepare has added a chunk or has ended
+	rooms     [kinds]roomList
+	chunks    int       // chunks in use
+	empty     int       // those of passing blocks that are wholly free
+	freePages int       // in the chunks in use, but for those of lasting blocks
+	reserved  int64     // bytes of the chunks in use or on their way
+	vacant    []Ref     // chunks whose memory was given back
+	preparing bool      // prepare runs
+	progress  sync.Cond // prepare has added a chunk or has ended
 	closed    bool
 }
 
@@ -37,7 +36,7 @@ func (h *heap) init(t *table, limit int64) {
 
 // allocSpan returns a span of free blocks that belongs to owner.
 func (h *heap) allocSpan(c *class, owner uint32) (Ref, error) {
-	base, err := h.alloc(int(c.pages), c.index)
+	base, err := h.alloc(int(c.pages), c.index, c.kind)
 	if err != nil {
 		return 0, err
 	}
@@ -48,7 +47,7 @@ func (h *heap) allocSpan(c *class, owner uint32) (Ref, error) {
 // allocLarge returns a block of whole pages.
 func (h *heap) allocLarge(size int) (Ref, error) {
 	pages := (size + pageSize - 1) >> pageShift
-	base, err := h.alloc(pages, largeClass)
+	base, err := h.alloc(pages, largeClass, passing)
 	if err != nil {
 		return 0, err
 	}
@@ -64,48 +63,117 @@ func (h *heap) freeLarge(base Ref, size int) {
 }
 
 // alloc takes a run of pages and sets up its records.
-func (h *heap) alloc(pages int, class uint8) (Ref, error) {
+func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	length := h.filled.next(pages)
-	for length == pagesPerChunk {
+	chunk, found := h.find(pages, k)
+	for !found {
 		if err := h.grow(); err != nil {
-			return 0, err
+			if chunk, found = h.findAny(pages); !found {
+				return 0, err
+			}
+			break
 		}
-		length = h.filled.next(pages)
+		chunk, found = h.find(pages, k)
 	}
-	base := chunkRef(h.lists[length] - 1)
-	hd := h.table.header(base)
+	hd := h.table.header(chunk)
 	c := hd.chunkRecord()
 	first := c.free.findRun(pages)
 	c.free.removeRun(first, pages)
-	h.freePages -= pages
-	h.relist(base, c)
+	h.countFree(c, -pages)
+	h.relist(chunk, c)
 	hd.makeSpan(first, pages, class)
 	h.prepareAhead()
-	return base | Ref(first)<<pageShift, nil
+	return chunk | Ref(first)<<pageShift, nil
 }
 
-// release gives the pages of a span back. A wholly free chunk is vacated, if
-// it is not the only one and half a chunk more than the stock remains.
+// find returns a chunk of the kind with a run of at least n pages: chunk 0 if
+// possible, because that stays in any case.
+func (h *heap) find(n int, k kind) (Ref, bool) {
+	if chunk, found := h.rooms[mixed].find(n); found {
+		return chunk, true
+	}
+	if chunk, found := h.rooms[k].find(n); found || k == passing {
+		return chunk, found
+	}
+	chunk, found := h.rooms[passing].find(pagesPerChunk - 1)
+	if found {
+		h.become(chunk, k)
+	}
+	return chunk, found
+}
+
+// findAny finds a run where there can be no more chunks.
+func (h *heap) findAny(n int) (chunk Ref, found bool) {
+	for k := range h.rooms {
+		if chunk, found = h.rooms[k].find(n); found {
+			return chunk, true
+		}
+	}
+	return 0, false
+}
+
+// become makes a wholly free chunk one of passing or of lasting blocks.
+func (h *heap) become(chunk Ref, k kind) {
+	c := h.table.header(chunk).chunkRecord()
+	h.countFree(c, 1-pagesPerChunk)
+	h.convert(chunk, c, k)
+	h.countFree(c, pagesPerChunk-1)
+}
+
+// countFree keeps the stock of free pages.
+func (h *heap) countFree(c *chunkRecord, pages int) {
+	if c.kind != lasting {
+		h.freePages += pages
+	}
+}
+
+// release gives the pages of a span back. Wholly free chunks are vacated while
+// another one and half a chunk more than the stock remain.
 func (h *heap) release(base Ref) {
 	sp := h.table.span(base)
 	chunk := base &^ (ChunkSize - 1)
 	c := h.table.header(chunk).chunkRecord()
 	h.mu.Lock()
 	c.free.addRun(int(sp.first), int(sp.pages))
-	h.freePages += int(sp.pages)
+	h.countFree(c, int(sp.pages))
 	h.relist(chunk, c)
-	vacate := c.longest == pagesPerChunk-1 && h.empty > 1 && h.freePages >= h.ahead()+pagesPerChunk*3/2
-	if vacate {
-		h.unlink(c)
-		h.chunks--
-		h.freePages -= pagesPerChunk - 1
+	if c.kind == lasting && c.longest == pagesPerChunk-1 {
+		h.become(chunk, passing)
 	}
+	excess := h.takeEmpty(1, pagesPerChunk*3/2)
 	h.mu.Unlock()
-	if vacate {
+	if excess != 0 {
+		h.vacate(excess)
+		h.shrink(1, pagesPerChunk*3/2)
+	}
+}
+
+// shrink vacates wholly free chunks while more than keep of them remain, and as
+// many free pages as the stock and spare.
+func (h *heap) shrink(keep, spare int) {
+	for {
+		h.mu.Lock()
+		chunk := h.takeEmpty(keep, spare)
+		h.mu.Unlock()
+		if chunk == 0 {
+			return
+		}
 		h.vacate(chunk)
 	}
+}
+
+// takeEmpty takes a chunk out of use that is to be vacated; 0 = none. The
+// caller holds the mutex.
+func (h *heap) takeEmpty(keep, spare int) Ref {
+	if h.empty <= keep || h.freePages < h.ahead()+spare {
+		return 0
+	}
+	chunk, _ := h.rooms[passing].find(pagesPerChunk - 1)
+	h.unlink(h.table.header(chunk).chunkRecord())
+	h.chunks--
+	h.freePages -= pagesPerChunk - 1
+	return chunk
 }
 
 // vacate gives the memory of a chunk that is in no list back to the system.
@@ -166,9 +234,12 @@ func (h *heap) spare() (Ref, error) {
 func (h *heap) activate(chunk Ref) {
 	c := h.table.header(chunk).chunkRecord()
 	*c = chunkRecord{}
+	if chunk == 0 {
+		c.kind = mixed
+	}
 	c.free.addRun(1, pagesPerChunk-1)
 	h.chunks++
-	h.freePages += pagesPerChunk - 1
+	h.countFree(c, pagesPerChunk-1)
 	h.relist(chunk, c)
 }
 
@@ -196,6 +267,7 @@ func (h *heap) close() error {
 		errs = append(errs, unmapChunk(memory))
 	}
 	h.table.reset()
+	h.rooms = [kinds]roomList{}
 	h.reserved, h.chunks = 0, 0
 	return errors.Join(errs...)
 }

@@ -26,6 +26,14 @@ func mustAlloc(tb testing.TB, a *Arena, shard uint32, size int) Ref {
 	return r
 }
 
+func mustAllocLasting(tb testing.TB, a *Arena, shard uint32, size int) Ref {
+	r, err := a.AllocLasting(shard, size)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
 func sizeName(n int) string { return fmt.Sprintf("%dB", n) }
 
 // quiesce waits until nothing is being prepared.
@@ -90,19 +98,34 @@ func (v *validator) chunk(chunk Ref) {
 	hd := v.arena.table.header(chunk)
 	c := hd.chunkRecord()
 	v.chunks++
+	free := &v.free
+	if c.kind == lasting {
+		free = new(int) // not part of the stock
+	}
 	require.Equal(v, int(c.longest), c.free.longest())
 	for page := 1; page < pagesPerChunk; {
 		if c.free[page>>6]>>(page&63)&1 == 1 {
-			v.free++
+			*free++
 			page++
 			continue
 		}
 		v.span(hd, chunk, page)
+		if v.arena.heap.limit == 0 && c.kind != mixed {
+			require.Equal(v, c.kind, v.kind(&hd[page]), "kind of a chunk and its block")
+		}
 		page += int(hd[page].pages)
 	}
-	if c.longest == pagesPerChunk-1 {
+	if c.longest == pagesPerChunk-1 && c.kind != mixed {
+		require.Equal(v, passing, c.kind)
 		v.empty++
 	}
+}
+
+func (v *validator) kind(sp *span) kind {
+	if sp.class == largeClass {
+		return passing
+	}
+	return v.arena.classes[sp.class].kind
 }
 
 func (v *validator) span(hd *header, chunk Ref, page int) {

@@ -75,7 +75,12 @@ type model struct {
 
 func (m *model) alloc() {
 	size := randomSize(m.rng)
-	b := block{ref: mustAlloc(m, m.arena, m.rng.Uint32(), size), size: size, tag: m.rng.Uint64()}
+	b := block{size: size, tag: m.rng.Uint64()}
+	if size <= maxSmall && m.rng.IntN(4) == 0 {
+		b.ref = mustAllocLasting(m, m.arena, m.rng.Uint32(), size)
+	} else {
+		b.ref = mustAlloc(m, m.arena, m.rng.Uint32(), size)
+	}
 	m.checkPlace(b)
 	b.write(m.arena)
 	m.live = append(m.live, b)
@@ -118,7 +123,7 @@ func TestModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	m := &model{T: t, arena: newArena(t, Config{Shards: 4}), rng: rand.New(rand.NewPCG(seed, 0))}
-	for round := range 12 {
+	for round := range 24 {
 		growth := []int{90, 50, 10}[round%3] // per cent of allocations
 		for range 3000 {
 			if m.rng.IntN(100) < growth {
@@ -128,6 +133,10 @@ func TestModel(t *testing.T) {
 			}
 		}
 		m.check()
+		if round >= 12 {
+			m.arena.Trim()
+			m.check()
+		}
 	}
 	for len(m.live) > 0 {
 		m.free()
@@ -137,4 +146,7 @@ func TestModel(t *testing.T) {
 	for i := range m.arena.shards {
 		require.Zero(t, m.arena.shards[i].lists, "free spans are kept")
 	}
+	m.arena.Trim()
+	m.check()
+	require.EqualValues(t, ChunkSize, m.arena.Stats().Reserved)
 }

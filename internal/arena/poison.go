@@ -38,7 +38,7 @@ func (a *Arena) checkFree(r Ref, size int) {
 		poison(a.Bytes(r, size))
 		return
 	}
-	if int(sp.class) != classOf(size) || (r-base-Ref(a.classes[sp.class].first))%Ref(a.classes[sp.class].size) != 0 {
+	if int(sp.class)%sizeCount != classOf(size) || (r-base-Ref(a.classes[sp.class].first))%Ref(a.classes[sp.class].size) != 0 {
 		invariants.Fail("%#x is freed as a block of %d bytes, but lies in a span of class %d", uint64(r), size, sp.class)
 	}
 	poison(a.Bytes(r, int(a.classes[sp.class].size)))

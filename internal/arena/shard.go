@@ -111,6 +111,21 @@ func (s *shard) promote(t *table, c *class) bool {
 	return true
 }
 
+// trim takes a current span out of the shard that is wholly free; 0 = none. The
+// caller must release it.
+func (s *shard) trim(a *Arena) Ref {
+	s.latch.lock()
+	defer s.latch.unlock()
+	for i := range s.open {
+		o, c := &s.open[i], &a.classes[i]
+		if o.span != nil && o.span.left == c.blocks {
+			o.span = nil
+			return o.block - Ref(c.first)
+		}
+	}
+	return 0
+}
+
 // refill takes a block after take had none. The shard's latch is held on
 // entry and on success, not on an error.
 func (a *Arena) refill(s *shard, c *class) (Ref, error) {
