@@ -16,11 +16,14 @@ func testCodec() *codec {
 	return &c
 }
 
+func sampleOrigin() Origin { return Origin{CTS: 21, Address: MakeAddress(1, 1<<20, 64)} }
+
 func sampleRecords() []Record {
 	return []Record{
 		{Kind: Insert, Schema: 3, Row: rowid.Make(2, 7), Payload: []byte("a payload")},
 		{Kind: Image, Row: rowid.Make(2, 8), Keys: []byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 'o', 'k'}, Payload: []byte("12345678")},
 		{Kind: Delete, Row: rowid.Make(2, 9), Keys: []byte{0, 0, 0, 0, 0, 0, 0, 0}},
+		{Kind: Relocation, Schema: 2, Row: rowid.Make(2, 10), Keys: sampleOrigin().AppendTo(nil), Payload: []byte("moved")},
 	}
 }
 
@@ -69,6 +72,28 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
+func TestOrigin(t *testing.T) {
+	c := testCodec()
+	records := sampleRecords()
+	for _, r := range records[:3] {
+		require.Zero(t, r.Origin())
+	}
+	require.Equal(t, sampleOrigin(), records[3].Origin())
+
+	for name, keys := range map[string][]byte{
+		"no origin":         nil,
+		"one cut short":     records[3].Keys[:OriginBytes-1],
+		"one and more":      append(sampleOrigin().AppendTo(nil), 0),
+		"no CTS":            Origin{Address: sampleOrigin().Address}.AppendTo(nil),
+		"CTS of no commit":  Origin{CTS: MaxCTS + 1, Address: sampleOrigin().Address}.AppendTo(nil),
+		"no former address": Origin{CTS: 1}.AppendTo(nil),
+	} {
+		b := encodeFrame(c, 1, 5, 1, 4096, []Record{{Kind: Relocation, Keys: keys, Payload: []byte("a payload that is longer than an origin")}})
+		_, _, f := c.verifyRecord(b[frmHeader:], 1, 4096+frmHeader)
+		require.Equal(t, flawField, f, name)
+	}
+}
+
 // eachFlip flips every bit of b in turn.
 func eachFlip(b []byte, check func(at int)) {
 	for at := range b {
@@ -85,7 +110,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	b := encodeFrame(c, 42, 5, 1, 4096, sampleRecords())
 	h, f := c.verifyFrame(b, 5, 1, 4096)
 	require.Equal(t, flawNone, f)
-	require.Equal(t, frameHeader{length: len(b), count: 3, part: 1, parts: 1, cts: 42, first: 42}, h)
+	require.Equal(t, frameHeader{length: len(b), count: 4, part: 1, parts: 1, cts: 42, first: 42}, h)
 
 	i := 0
 	require.NoError(t, eachRecord(b, 1, 4096, func(a Address, r Record) error {
@@ -94,7 +119,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		i++
 		return nil
 	}))
-	require.Equal(t, 3, i)
+	require.Equal(t, 4, i)
 
 	for _, bad := range []struct {
 		name   string

@@ -93,7 +93,9 @@ func recordFields(r Record) []field {
 		{recChecksum, 4, "checksum"}, {recSize, 4, "record bytes"}, {recRow, 8, "row " + r.Row.String()},
 		{recKind, 1, "kind: " + r.Kind.String()}, {recFlags, 1, "flags"}, {recSchema, 2, "schema version"}, {recKeys, 4, "bytes of keys"},
 	}
-	if n := len(r.Keys); n > 0 {
+	if r.Kind == Relocation {
+		list = append(list, field{recHeader, 8, "origin: CTS"}, field{recHeader + 8, 8, "origin: " + r.Origin().Address.String()})
+	} else if n := len(r.Keys); n > 0 {
 		list = append(list, field{recHeader, 8, "bitmap of indexes"}, field{recHeader + 8, n - 8, "length and old key, per index"})
 	}
 	if n := len(r.Payload); n > 0 {
@@ -106,7 +108,7 @@ func recordFields(r Record) []field {
 // incarnation, and compares every byte with the annotated golden file.
 func TestGoldenFormat(t *testing.T) {
 	c := testCodec()
-	records := []Record{sampleRecords()[0], {Kind: Image, Schema: 1, Row: sampleRecords()[1].Row, Keys: []byte{5, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 2, 'b', 'c'}, Payload: []byte("new")}}
+	records := []Record{sampleRecords()[0], {Kind: Image, Schema: 1, Row: sampleRecords()[1].Row, Keys: []byte{5, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 2, 'b', 'c'}, Payload: []byte("new")}, sampleRecords()[3]}
 	segment := sampleSegment()
 	segment.first, segment.prevEnd, segment.seals = MinSegmentBytes, 2048, []Position{1024, 2048}
 	start := c.dataStart(segment.first)

@@ -55,8 +55,11 @@ func (j job) records(p int) []Record {
 	rng := rand.New(rand.NewPCG(j.id, uint64(p)<<32))
 	list := make([]Record, 1+rng.IntN(4))
 	for i := range list {
-		r := Record{Kind: []Kind{Insert, Image, Delete}[rng.IntN(3)], Schema: uint16(j.id), Row: rowid.Make(rowid.Table(p), j.id)}
-		if r.Kind != Insert {
+		r := Record{Kind: []Kind{Insert, Image, Delete, Relocation}[rng.IntN(4)], Schema: uint16(j.id), Row: rowid.Make(rowid.Table(p), j.id)}
+		switch r.Kind {
+		case Relocation:
+			r.Keys = Origin{CTS: 1 + rng.Uint64N(MaxCTS), Address: MakeAddress(rng.IntN(2), Position(8*rng.IntN(1000)), 64)}.AppendTo(nil)
+		case Image, Delete:
 			key := fmt.Sprintf("key %d", rng.IntN(1000))
 			r.Keys = binary.LittleEndian.AppendUint64(nil, 1)
 			r.Keys = append(binary.AppendUvarint(r.Keys, uint64(len(key))), key...)

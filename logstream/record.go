@@ -14,7 +14,10 @@ const (
 	Insert Kind = 1 // a new row: the payload is its image
 	Image  Kind = 2 // an update: the payload is the whole new row
 	Delete Kind = 4 // the row ends: no payload
-	// 3 (delta), 5 (relocated image) and 6 (extent reference) are reserved.
+	// Relocation is the image of a row at another address of the log: it counts
+	// only if, in commit order, the row is still at Origin.Address.
+	Relocation Kind = 5
+	// 3 (delta) and 6 (extent reference) are reserved.
 )
 
 func (k Kind) String() string {
@@ -25,11 +28,13 @@ func (k Kind) String() string {
 		return "image"
 	case Delete:
 		return "delete"
+	case Relocation:
+		return "relocation"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-func (k Kind) known() bool { return k == Insert || k == Image || k == Delete }
+func (k Kind) known() bool { return k == Insert || k == Image || k == Delete || k == Relocation }
 
 // Record is one record of the log. Keys and Payload point into a buffer of
 // whoever decoded it and share its lifetime.
@@ -39,10 +44,40 @@ type Record struct {
 	Row    rowid.ID
 	// Keys are the old keys of the indexes that the record changes: a 64-bit
 	// little-endian bitmap of the indexes, then per set bit, ascending, a
-	// uvarint length and the key. Empty when there is none.
+	// uvarint length and the key. Empty when there is none. A Relocation has its
+	// Origin here.
 	Keys    []byte
 	Payload []byte
 }
+
+// Origin is where the image of a Relocation comes from.
+type Origin struct {
+	CTS     uint64  // of the frame that held it first
+	Address Address // that the relocation replaces
+}
+
+// OriginBytes is the size of an encoded Origin.
+const OriginBytes = 16
+
+// AppendTo appends what the Keys of a Relocation are.
+func (o Origin) AppendTo(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, o.CTS)
+	return binary.LittleEndian.AppendUint64(dst, uint64(o.Address))
+}
+
+// Origin is that of a Relocation; the zero value for other kinds.
+func (r *Record) Origin() Origin {
+	if r.Kind != Relocation {
+		return Origin{}
+	}
+	return readOrigin(r.Keys)
+}
+
+func readOrigin(b []byte) Origin {
+	return Origin{CTS: binary.LittleEndian.Uint64(b), Address: Address(binary.LittleEndian.Uint64(b[8:]))}
+}
+
+func (o Origin) sound() bool { return o.CTS > 0 && o.CTS <= MaxCTS && o.Address.IsValid() }
 
 // RecordBytes is the room that a record takes in its frame.
 func RecordBytes(keys, payload int) int { return align8(recHeader + keys + payload) }
@@ -90,6 +125,9 @@ func (c *codec) verifyRecord(b []byte, stream int, p Position) (span int, sum ui
 	}
 	size, keys := binary.LittleEndian.Uint32(b[recSize:]), binary.LittleEndian.Uint32(b[recKeys:])
 	if keys > size-recHeader || b[recFlags] != 0 || !Kind(b[recKind]).known() {
+		return 0, 0, flawField
+	}
+	if Kind(b[recKind]) == Relocation && (keys != OriginBytes || !readOrigin(b[recHeader:]).sound()) {
 		return 0, 0, flawField
 	}
 	return span, sum, flawNone
