@@ -72,11 +72,17 @@ func writeRandomly(t *testing.T, rng *rand.Rand, r *rig, x *Array, model map[uin
 	defer r.handle.Unpin()
 	var batch []Change
 	for range rng.IntN(2000) {
-		batch = append(batch, Change{rng.Uint64N(space), logWord(rng.Uint64N(3))})
+		c := Change{Ordinal: rng.Uint64N(space), Word: logWord(rng.Uint64N(3))}
 		if rng.IntN(3) == 0 {
-			batch[len(batch)-1].Word = 0
+			c.Word = 0
 		}
-		set(batch[len(batch)-1].Ordinal, batch[len(batch)-1].Word)
+		if rng.IntN(4) == 0 {
+			c.OnlyIf = logWord(rng.Uint64N(3))
+		}
+		batch = append(batch, c)
+		if c.OnlyIf == 0 || c.OnlyIf == model[c.Ordinal] {
+			set(c.Ordinal, c.Word)
+		}
 	}
 	require.NoError(t, x.SetBatch(0, batch))
 	for range 300 {

@@ -10,10 +10,11 @@ import (
 type Change struct {
 	Ordinal uint64
 	Word    Word
+	OnlyIf  Word // if not 0: the change is made only if this is the word before it
 }
 
-// SetBatch is Set for each change in turn, of several for one ordinal the last
-// one wins. It reorders changes. Page by page it needs half the time of single
+// SetBatch makes each change in turn, so of several for one ordinal without a
+// condition the last one wins. It reorders changes. Page by page it needs half the time of single
 // Sets in random order, because each page is brought in once and is at hand for
 // all its changes; so batches should be large, best a whole replay. Calls may
 // run at the same time for changes of different pages.
@@ -48,10 +49,14 @@ func (x *Array) setPage(shard uint32, changes []Change) error {
 		return err
 	}
 	for _, c := range changes {
+		slot := x.slot(page, c.Ordinal)
+		if c.OnlyIf != 0 && slot.Load() != uint64(c.OnlyIf) {
+			continue
+		}
 		if c.Word != 0 {
 			x.raise(c.Ordinal)
 		}
-		x.slot(page, c.Ordinal).Store(uint64(c.Word))
+		slot.Store(uint64(c.Word))
 	}
 	return nil
 }

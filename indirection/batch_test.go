@@ -14,7 +14,7 @@ func TestSortByPage(t *testing.T) {
 		for _, n := range []int{0, 1, 2, radixLeast - 1, radixLeast, 5000} {
 			changes := make([]Change, n)
 			for i := range changes {
-				changes[i] = Change{1<<48 - space + rng.Uint64N(space), Word(i)}
+				changes[i] = Change{Ordinal: 1<<48 - space + rng.Uint64N(space), Word: Word(i)}
 			}
 			want := slices.Clone(changes)
 			slices.SortStableFunc(want, func(a, b Change) int { return cmp.Compare(a.Ordinal>>pageShift, b.Ordinal>>pageShift) })

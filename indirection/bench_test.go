@@ -60,7 +60,7 @@ func benchImage(b *testing.B, n uint64, generations int) *Image {
 func randomBatch(rng *rand.Rand, n uint64) []Change {
 	changes := make([]Change, benchChanges)
 	for i := range changes {
-		changes[i] = Change{1 + rng.Uint64N(n), randomWord(rng)}
+		changes[i] = Change{Ordinal: 1 + rng.Uint64N(n), Word: randomWord(rng)}
 	}
 	slices.SortFunc(changes, func(x, y Change) int { return cmp.Compare(x.Ordinal, y.Ordinal) })
 	return slices.CompactFunc(changes, func(x, y Change) bool { return x.Ordinal == y.Ordinal })
@@ -124,7 +124,7 @@ func replayBatch(b *testing.B, rng *rand.Rand, im *Image) (*Array, *rig, []Chang
 	r.domain = epoch.NewDomain(r.arena)
 	changes := make([]Change, benchChanges)
 	for i := range changes {
-		changes[i] = Change{1 + rng.Uint64N(benchRows), randomWord(rng)}
+		changes[i] = Change{Ordinal: 1 + rng.Uint64N(benchRows), Word: randomWord(rng)}
 	}
 	return NewArray(r.domain, r.arena, testTable, im), r, changes
 }

@@ -128,6 +128,22 @@ func (b *Builder) Change(ordinal uint64, w Word) (old Word, err error) {
 	return b.page.set(int(slotIn(ordinal)), w), nil
 }
 
+// Word returns the word that the previous image has for an ordinal. The next
+// Change may be of that ordinal, not of one before it.
+func (b *Builder) Word(ordinal uint64) (Word, error) {
+	if b.err == nil {
+		b.err = b.accept(ordinal, 0)
+	}
+	if b.err == nil {
+		b.err = b.open(pageOf(ordinal))
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	b.next = ordinal
+	return word(b.page.content[:], int(slotIn(ordinal))), nil
+}
+
 func (b *Builder) accept(ordinal uint64, w Word) error {
 	if ordinal < b.next || ordinal > rowid.MaxOrdinal {
 		return fmt.Errorf("indirection: change of ordinal %d, expected one from %d on", ordinal, b.next)

@@ -47,6 +47,36 @@ func TestBuilderRefusesWrongChanges(t *testing.T) {
 	}
 }
 
+// TestBuilderWord: the words of the previous image can be looked at in the same
+// order as they are changed, and looking changes nothing.
+func TestBuilderWord(t *testing.T) {
+	s := smallSeries(t, vfs.NewMem(), "/db")
+	b := newBuilder(t, s.image, 9)
+	var page [PageSlots]Word
+	for p := uint64(0); p<<pageShift < s.image.HighWater(); p++ {
+		_, err := s.image.ReadPage(p, &page)
+		require.NoError(t, err)
+		for slot, want := range page {
+			ordinal := p<<pageShift + uint64(slot)
+			got, err := b.Word(ordinal)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			if slot%3 == 0 {
+				old, err := b.Change(ordinal, logWord(7))
+				require.NoError(t, err)
+				require.Equal(t, want, old)
+			}
+		}
+	}
+	_, err := b.Word(0)
+	require.Error(t, err, "an ordinal before")
+
+	b = newBuilder(t, nil, 1)
+	word, err := b.Word(1 << 20)
+	require.NoError(t, err)
+	require.Zero(t, word)
+}
+
 func TestBuilderRefusesWrongHighWater(t *testing.T) {
 	for _, high := range []uint64{0, 100, 1<<48 + 1} {
 		b := newBuilder(t, nil, 1)

@@ -16,12 +16,13 @@ import (
 	"github.com/rekindledb/rekindle/txn"
 )
 
-// change is the new word of a slot; of two changes of a row the later one, by
-// order, counts.
+// change is the new word of a slot: in any case, or only if the word before it
+// is onlyIf. The changes of a row are made by order.
 type change struct {
-	row   rowid.ID
-	word  indirection.Word
-	order int
+	row    rowid.ID
+	word   indirection.Word
+	onlyIf indirection.Word
+	order  int
 }
 
 // writeArrays brings the array files up to date.
@@ -50,15 +51,16 @@ func (d *draft) writeArrays(ctx context.Context) error {
 	return d.compareWithScan(ctx)
 }
 
-// collect reads the log since the last checkpoint and returns the last change
-// of every row, in the order of rows.
+// collect reads the log since the last checkpoint and returns the changes that
+// count, in the order of rows.
 func (d *draft) collect(ctx context.Context) ([]change, error) {
 	o := scanOptions(d.files, d.dir, &d.header, d.newest())
 	o.UntilRound = d.Round
 	var changes []change
 	var y yielder
 	add := func(a logstream.Address, r logstream.Record) error {
-		changes = append(changes, change{r.Row, slotAfter(a, r.Kind), len(changes)})
+		word, onlyIf := effect(a, &r)
+		changes = append(changes, change{r.Row, word, onlyIf, len(changes)})
 		y.step()
 		return nil
 	}
@@ -72,18 +74,43 @@ func (d *draft) collect(ctx context.Context) ([]change, error) {
 		}
 		return cmp.Compare(a.order, b.order)
 	})
-	return lastOfEach(changes), nil
+	return dropOverwritten(changes), nil
 }
 
-// lastOfEach keeps the last of the changes of one row, in place.
-func lastOfEach(changes []change) []change {
+// dropOverwritten drops, in place, what comes before the last change of a row
+// that has no condition.
+func dropOverwritten(changes []change) []change {
 	kept := changes[:0]
-	for i, c := range changes {
-		if i+1 == len(changes) || changes[i+1].row != c.row {
-			kept = append(kept, c)
+	for len(changes) > 0 {
+		n := countOfRow(changes)
+		from := n - 1
+		for from > 0 && changes[from].onlyIf != 0 {
+			from--
 		}
+		kept = append(kept, changes[from:n]...)
+		changes = changes[n:]
 	}
 	return kept
+}
+
+// countOfRow counts the changes at the front that belong to one row.
+func countOfRow(changes []change) int {
+	n := 1
+	for n < len(changes) && changes[n].row == changes[0].row {
+		n++
+	}
+	return n
+}
+
+// settle makes the changes of one row, whose word was old before them.
+func settle(old indirection.Word, changes []change) indirection.Word {
+	word := old
+	for _, c := range changes {
+		if c.onlyIf == 0 || c.onlyIf == word {
+			word = c.word
+		}
+	}
+	return word
 }
 
 // tableIDs lists the tables of the last checkpoint and of the changes,
@@ -120,13 +147,29 @@ func (d *draft) fold(ctx context.Context, table rowid.Table, changes []change) e
 	}
 	high = max(high, changes[len(changes)-1].row.Ordinal()+1)
 	return d.build(ctx, table, prev, high, func(b *indirection.Builder) error {
-		for _, c := range changes {
-			if err := d.apply(b, c.row.Ordinal(), c.word); err != nil {
+		for len(changes) > 0 {
+			n := countOfRow(changes)
+			if err := d.foldRow(b, changes[:n]); err != nil {
 				return err
 			}
+			changes = changes[n:]
 		}
 		return nil
 	})
+}
+
+// foldRow makes the changes of one row.
+func (d *draft) foldRow(b *indirection.Builder, changes []change) error {
+	var old indirection.Word
+	var err error
+	ordinal := changes[0].row.Ordinal()
+	if changes[0].onlyIf != 0 { // only then it matters what was there
+		old, err = b.Word(ordinal)
+	}
+	if err != nil {
+		return err
+	}
+	return d.apply(b, ordinal, settle(old, changes))
 }
 
 // apply changes one slot and keeps the books of live log bytes.

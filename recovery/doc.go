@@ -8,7 +8,8 @@
 // Nothing is read in full but the tail: the array's pages and the index files
 // are mapped and verified on first touch. The tail is replayed in commit
 // order; a record sets its row's slot to its own log address, so no row is
-// materialised and replaying twice changes nothing. The only write is that of
+// materialised and replaying twice changes nothing. A relocation does so only if
+// the slot holds the address that it replaces. The only write is that of
 // the tail's last bytes in place, which may exist in the page cache only.
 // A failed or cancelled Open changes no byte; a crash inside it is repeated.
 //

@@ -357,15 +357,16 @@ func (p *replay) of(s *State, table rowid.Table) *tableReplay {
 }
 
 // replayRecord changes the slot of a record's row: to the record, or to
-// nothing. Records come in commit order, and of two changes in a batch the
-// later one wins.
+// nothing. Records come in commit order, and the changes of a batch are made in
+// that order.
 func (s *State) replayRecord(p *replay, address logstream.Address, r logstream.Record) error {
 	s.Report.RecordsReplayed++
-	if s.Strategy.Persistent() && (r.Kind != logstream.Image || len(r.Keys) > 0) {
+	if s.Strategy.Persistent() && changesEntries(&r) {
 		s.tail = append(s.tail, address)
 	}
 	t := p.of(s, r.Row.Table())
-	t.changes = append(t.changes, indirection.Change{Ordinal: r.Row.Ordinal(), Word: slotAfter(address, r.Kind)})
+	word, onlyIf := effect(address, &r)
+	t.changes = append(t.changes, indirection.Change{Ordinal: r.Row.Ordinal(), Word: word, OnlyIf: onlyIf})
 	if len(t.changes) < replayBatch {
 		return nil
 	}
@@ -397,13 +398,28 @@ func (s *State) tailBytes() int64 {
 	return bytes
 }
 
-// slotAfter is what a record leaves in its row's slot. Replay and fold agree
-// because both ask here.
-func slotAfter(address logstream.Address, kind logstream.Kind) indirection.Word {
-	if kind == logstream.Delete {
-		return 0
+// effect is what a record leaves in its row's slot, and if not in any case, what
+// the slot has to hold before: a relocation of an image that is no longer the
+// row's newest one changes nothing. Replay and fold agree because both ask here.
+func effect(address logstream.Address, r *logstream.Record) (word, onlyIf indirection.Word) {
+	switch r.Kind {
+	case logstream.Delete:
+		return 0, 0
+	case logstream.Relocation:
+		return indirection.FromAddress(address), indirection.FromAddress(r.Origin().Address)
 	}
-	return indirection.FromAddress(address)
+	return indirection.FromAddress(address), 0
+}
+
+// changesEntries reports whether a record adds or takes away index entries.
+func changesEntries(r *logstream.Record) bool {
+	switch r.Kind {
+	case logstream.Image:
+		return len(r.Keys) > 0
+	case logstream.Relocation:
+		return false
+	}
+	return true
 }
 
 // secure writes the end of the tail again, so that what is about to be served
