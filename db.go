@@ -47,6 +47,7 @@ type DB struct {
 	collector    *gc.Collector
 	checkpointer *recovery.Checkpointer // nil when read-only
 	growth       growth
+	compaction   chan struct{} // a token: there was a checkpoint, the log may want to be compacted
 
 	background sync.WaitGroup
 	life       context.Context // ends when Close takes things down
@@ -200,6 +201,7 @@ func (db *DB) openCheckpointer() error {
 		Manager:   db.manager,
 		Collector: db.collector,
 		Tables:    db.catalog.tables,
+		Eager:     db.opts.eager,
 	})
 	return nil
 }

@@ -13,6 +13,13 @@ func (o Options) OnFS(fs vfs.FS) *Options {
 	return &o
 }
 
+// Eager returns options with which every log segment that can be is compacted,
+// again and again.
+func (o Options) Eager() Options {
+	o.eager = true
+	return o
+}
+
 // ManifestRecord frames the body of a manifest record.
 func ManifestRecord(sequence uint64, body string) []byte {
 	record, err := recovery.AppendRecord(nil, sequence, json.RawMessage(body))

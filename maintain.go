@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/recovery"
 )
 
 // growth decides when the log has grown enough for a checkpoint. next and limit
@@ -34,6 +35,7 @@ func (db *DB) start() {
 	db.life, db.stop = ctx, cancel
 	db.growth.due = make(chan struct{}, 1)
 	db.growth.covered.Store(-db.state.Report.TailBytes)
+	db.compaction = make(chan struct{}, 1)
 	if db.opts.ReadOnly {
 		return
 	}
@@ -48,6 +50,8 @@ func (db *DB) start() {
 			db.askForCheckpoint()
 		}
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
+		db.askForCompaction()
+		db.background.Go(func() { db.compactWhenDue(ctx) })
 	}
 }
 
@@ -86,9 +90,11 @@ func (db *DB) noticeGrowth() {
 	}
 }
 
-func (db *DB) askForCheckpoint() {
+func (db *DB) askForCheckpoint() { ask(db.growth.due) }
+
+func ask(due chan struct{}) {
 	select {
-	case db.growth.due <- struct{}{}:
+	case due <- struct{}{}:
 	default: // asked for already
 	}
 }
@@ -113,13 +119,14 @@ func (db *DB) checkpointWhenDue(ctx context.Context) {
 		}
 		if err := db.checkpoint(ctx); err != nil && ctx.Err() == nil {
 			db.opts.Logger.Warn("checkpoint failed", "error", err)
-			db.pauseCheckpoints(ctx)
+			sleep(ctx, checkpointRetry)
 		}
 	}
 }
 
-func (db *DB) pauseCheckpoints(ctx context.Context) {
-	timer := time.NewTimer(checkpointRetry)
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -127,10 +134,16 @@ func (db *DB) pauseCheckpoints(ctx context.Context) {
 	}
 }
 
-// checkpoint writes one and sets the next goal; after a failure that is nearer.
+// checkpoint writes one if anything has changed.
 func (db *DB) checkpoint(ctx context.Context) error {
+	return db.writeCheckpoint(ctx, db.checkpointer.Run)
+}
+
+// writeCheckpoint writes one and sets the next goal; after a failure that is
+// nearer.
+func (db *DB) writeCheckpoint(ctx context.Context, write func(context.Context) (recovery.Result, error)) error {
 	logged := db.manager.Logged()
-	_, err := db.checkpointer.Run(ctx)
+	_, err := write(ctx)
 	if err != nil && ctx.Err() != nil {
 		return err // given up, which says nothing about the next one
 	}
@@ -143,6 +156,7 @@ func (db *DB) checkpoint(ctx context.Context) error {
 	}
 	db.growth.failure.Store(nil)
 	db.growth.covered.Store(int64(logged))
+	db.askForCompaction()
 	return nil
 }
 
@@ -165,10 +179,15 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	if db.checkpointer == nil {
 		return fault.ErrReadOnly
 	}
+	return db.untilClosed(ctx, db.checkpoint)
+}
+
+// untilClosed runs f with a context that ends with Close too.
+func (db *DB) untilClosed(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(db.life, cancel)()
-	err := db.checkpoint(ctx)
+	err := f(ctx)
 	if err != nil && db.life.Err() != nil {
 		return fmt.Errorf("%w: %w", fault.ErrClosed, err)
 	}

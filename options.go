@@ -75,7 +75,9 @@ type Options struct {
 	// goroutine.
 	Progress func(Progress)
 
-	fs vfs.FS // for tests; nil = the operating system's
+	// For tests.
+	fs    vfs.FS // nil = the operating system's
+	eager bool   // compact every log segment that can be, again and again
 }
 
 // Progress says how far a phase of Open has come. Total is 0 if unknown.

@@ -33,6 +33,9 @@ type Stats struct {
 	LogLiveBytes      int64  // of them, what the next Open needs: records that the newest checkpoint names, each up to an eighth too large, and all since
 	LogDeadBytes      int64  // the others: overwritten and deleted rows, frames, prepared space
 	CheckpointBytes   int64  // size of all files but the log's: checkpoints, one in the making too, and the manifest
+	CompactedRows     int64  // moved by the compaction of the log, a total
+	CompactedBytes    int64  // of records written for that, a total
+	FreedSegments     int64  // segments of the log removed, a total
 	CheckpointFailure error  // of the last checkpoint, nil if it worked
 
 	GoHeap        int64 // objects on the Go heap of the whole process, with garbage not yet collected
@@ -88,6 +91,8 @@ func (db *DB) storageStats(s *Stats) {
 	if db.checkpointer != nil {
 		s.CheckpointCTS = db.checkpointer.NewestCTS()
 		live = db.checkpointer.LiveBytes()
+		compacted := db.checkpointer.Compacted()
+		s.CompactedRows, s.CompactedBytes, s.FreedSegments = compacted.Rows, compacted.Bytes, compacted.Freed
 	}
 	s.LogLiveBytes = min(s.LogBytes, live+int64(s.LoggedBytes)-db.growth.covered.Load())
 	s.LogDeadBytes = s.LogBytes - s.LogLiveBytes

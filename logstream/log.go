@@ -254,6 +254,13 @@ func (l *Log) Segments() []Segment {
 	return list
 }
 
+// SegmentSize is the size of a segment's file. It is less than a segment's for
+// one that an incarnation has ended in.
+func (l *Log) SegmentSize(stream int, first Position) (int64, error) {
+	info, err := l.opt.FS.Stat(segmentPath(l.opt.Dir, stream, first))
+	return info.Size, err
+}
+
 // RemoveSegment deletes a segment that nothing refers to any more: it ends at
 // or before all replay positions, and no address in it is in use. A read of an
 // address in it that is under way ends well. The segment in which the durable

@@ -28,6 +28,7 @@ type Engine struct {
 	Manager   *txn.Manager
 	Collector *gc.Collector
 	Tables    func() []*txn.Table // those whose creation is durable, and perhaps newer ones
+	Eager     bool                // for tests: Compact chooses all segments that it may, and moves few rows at a time
 }
 
 // Checkpointer writes checkpoints, one at a time. Its methods are safe for
@@ -49,6 +50,8 @@ type Checkpointer struct {
 
 	newestCTS  atomic.Uint64
 	newestLive atomic.Int64
+
+	compaction compaction
 }
 
 // Result says what a checkpoint did.
@@ -79,6 +82,7 @@ func NewCheckpointer(s *State, e Engine) *Checkpointer {
 		c.newestCTS.Store(last.CTS)
 		c.newestLive.Store(last.liveBytes())
 	}
+	c.compaction.h = c.Manager.Epochs.Register()
 	return c
 }
 
@@ -137,7 +141,13 @@ func (c *Checkpointer) LiveBytes() int64 { return c.newestLive.Load() }
 // Run writes a checkpoint of what is durable, unless nothing has changed since
 // the last one. After an error the database goes on as before; whether the
 // checkpoint counts after a restart is then open, and either is right.
-func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
+func (c *Checkpointer) Run(ctx context.Context) (Result, error) { return c.checkpoint(ctx, false) }
+
+// Renew is Run, but writes a checkpoint too if nothing has changed: the one
+// before the last then needs no more of the log than the last one.
+func (c *Checkpointer) Renew(ctx context.Context) (Result, error) { return c.checkpoint(ctx, true) }
+
+func (c *Checkpointer) checkpoint(ctx context.Context, again bool) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	start := time.Now()
@@ -155,7 +165,7 @@ func (c *Checkpointer) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	defer pin.Release()
-	if last := c.newest(); last != nil && last.CTS == mark.CTS && !c.incomplete || last == nil && mark.CTS == 0 {
+	if last := c.newest(); last != nil && last.CTS == mark.CTS && !c.incomplete && !again || last == nil && mark.CTS == 0 {
 		return Result{CTS: mark.CTS}, nil
 	}
 	r, err := c.run(ctx, mark)

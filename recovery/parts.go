@@ -86,20 +86,39 @@ func (d *draft) writeSuspects(list *suspectList) error {
 
 // letGo deletes the log segments and files that no kept checkpoint needs.
 func (c *Checkpointer) letGo() error {
-	kept := make([]gc.Kept, len(c.kept))
-	for i := range c.kept {
-		kept[i] = needs(&c.kept[i])
-	}
-	var errs []error
-	for _, s := range gc.Segments(c.Log.Segments(), kept) {
-		errs = append(errs, c.Log.RemoveSegment(s.Stream, s.First))
-	}
+	kept := c.needs()
+	errs := []error{c.removeSegments(kept)}
 	existing, err := c.checkpointFiles()
 	errs = append(errs, err)
 	for _, name := range gc.Files(existing, kept) {
 		errs = append(errs, c.remove(name))
 	}
 	return errors.Join(append(errs, c.removeOldManifests())...)
+}
+
+func (c *Checkpointer) removeSegments(kept []gc.Kept) error {
+	if c.compaction.failed != nil { // then rows may be in segments that no checkpoint counts them in
+		return c.compaction.failed
+	}
+	var errs []error
+	for _, s := range gc.Segments(c.Log.Segments(), kept) {
+		err := c.Log.RemoveSegment(s.Stream, s.First)
+		if err == nil {
+			c.compaction.freed.Add(1)
+			delete(c.compaction.done, s)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// needs lists what each kept checkpoint needs, the newest last.
+func (c *Checkpointer) needs() []gc.Kept {
+	kept := make([]gc.Kept, len(c.kept))
+	for i := range c.kept {
+		kept[i] = needs(&c.kept[i])
+	}
+	return kept
 }
 
 // needs lists what a checkpoint must find to be usable.

@@ -27,12 +27,29 @@
 //   - A writer links an uncommitted version over the newest committed one by
 //     one compare-and-swap of the slot. An uncommitted or too new head is a
 //     conflict at once: first updater wins.
+//
 //   - The owner of an uncommitted head may link another version over it, and
 //     then either take that off again or take out the one below.
+//
 //   - gc, one goroutine at a time, takes out versions that no snapshot sees
 //     (Trim), all of them below the newest one at or below the horizon, and
 //     empties a slot that holds nothing but a tombstone at or below it.
+//
 //   - Anyone may replace a log address by an arena copy of that record.
+//
+//   - The compaction of the log replaces a log address by that of a durable
+//     relocation, in the slot or in the header of a version.
+//
+// An address that a relocation has replaced is dead: its segment will go. It
+// must never come back. So whoever makes the address in a version's header the
+// word of the slot looks at the header again afterwards, and if it has changed
+// puts the new address in the place of the old one; Relocate changes the header
+// first and looks at the slot again afterwards. One of the two sees the other.
+// Who copies a record into the arena does so with a compare-and-swap of the very
+// address it was read at.
+//
+// Below a version in memory there is no log address: who writes over a row, or
+// brings it online, has its newest version in memory.
 //
 // The newest committed version of a row is therefore never freed while an
 // uncommitted one stands on it, and gc writes only to the older field of

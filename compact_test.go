@@ -1,0 +1,120 @@
+package rekindle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+const smallSegment = 64 << 10
+
+// logBytes is the size of the log's files.
+func logBytes(fs *vfs.Mem) (sum int64) {
+	for name, content := range fs.Dump() {
+		if strings.HasSuffix(name, ".log") {
+			sum += int64(len(content))
+		}
+	}
+	return sum
+}
+
+// TestLogStaysSmall: whatever rows come and go, the log is brought down to its
+// bound, and has all rows then.
+func TestLogStaysSmall(t *testing.T) {
+	for name, round := range map[string]func(*population){
+		"one hot row":     func(p *population) { p.each(1, func(int64) { p.put(7, 100) }); p.repeat(600, func() { p.put(7, 100) }) },
+		"all rows":        func(p *population) { p.each(600, func(id int64) { p.put(id, 100) }) },
+		"some rows":       func(p *population) { p.repeat(600, func() { p.put(p.rng.Int64N(2000), 100) }) },
+		"come and go":     func(p *population) { p.each(600, func(id int64) { p.put(id, 100) }); p.each(590, p.drop) },
+		"mixed sizes":     func(p *population) { p.repeat(200, func() { p.put(p.rng.Int64N(300), p.rng.IntN(4000)) }) },
+		"everything goes": func(p *population) { p.each(600, func(id int64) { p.put(id, 100) }); p.each(600, p.drop) },
+		"few rows survive": func(p *population) {
+			p.each(600, func(id int64) { p.put(id+int64(p.round)*1000, 100) })
+			p.each(600, p.dropMost)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			db, items := openItems(t, fs, rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: -1})
+			p := &population{t: t, db: db, items: items, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+			for p.round = range 12 {
+				round(p)
+				require.NoError(t, db.Checkpoint(t.Context()))
+				require.NoError(t, db.Compact(t.Context()))
+				// Live bytes are counted in size classes, a little above.
+				require.LessOrEqual(t, logBytes(fs), 2*p.live()+6*smallSegment, "round %d, live %d", p.round, p.live())
+			}
+			t.Log(db.Stats().FreedSegments, db.Stats().CompactedRows, db.Stats().CompactedBytes, logBytes(fs), p.live())
+			p.check()
+			require.NoError(t, db.Close(t.Context()))
+			p.db, p.items = openItems(t, fs, rekindle.Options{})
+			p.check()
+			require.NoError(t, p.db.Close(t.Context()))
+		})
+	}
+}
+
+// population is a table and what should be in it.
+type population struct {
+	t     *testing.T
+	db    *rekindle.DB
+	items *rekindle.Table[item]
+	rng   *rand.Rand
+	rows  map[int64]item
+	round int
+}
+
+func (p *population) repeat(n int, f func()) {
+	for range n {
+		f()
+	}
+}
+
+func (p *population) each(n int64, f func(id int64)) {
+	for id := range n {
+		f(id)
+	}
+}
+
+func (p *population) put(id int64, size int) {
+	note := string(make([]byte, size))
+	row := item{ID: id, Name: fmt.Sprint(id), Group: int32(p.rng.IntN(100)), Note: &note}
+	update(p.t, p.db, func(tx *rekindle.Tx) { require.NoError(p.t, p.items.Upsert(tx, &row)) })
+	p.rows[id] = row
+}
+
+func (p *population) drop(id int64) {
+	update(p.t, p.db, func(tx *rekindle.Tx) { require.NoError(p.t, p.items.Delete(tx, &item{ID: id})) })
+	delete(p.rows, id)
+}
+
+func (p *population) dropMost(id int64) {
+	if id += int64(p.round) * 1000; id%20 != 0 {
+		p.drop(id)
+	}
+}
+
+// live is about what the log records of all rows take.
+func (p *population) live() (sum int64) {
+	for _, row := range p.rows {
+		sum += int64(120 + len(*row.Note))
+	}
+	return sum
+}
+
+func (p *population) check() {
+	p.t.Helper()
+	_, err := p.db.CrossCheck(p.t.Context())
+	require.NoError(p.t, err)
+	found := allItems(p.t, p.db, p.items)
+	require.Len(p.t, found, len(p.rows))
+	for _, row := range found {
+		require.Equal(p.t, p.rows[row.ID], row)
+	}
+}
