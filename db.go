@@ -45,6 +45,7 @@ type DB struct {
 	process processMemory
 
 	collector    *gc.Collector
+	freezer      *gc.Freezer            // nil without a memory budget
 	checkpointer *recovery.Checkpointer // nil when read-only
 	growth       growth
 	compaction   chan struct{} // a token: there was a checkpoint, the log may want to be compacted
@@ -92,7 +93,17 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 }
 
 func (db *DB) open(ctx context.Context, dir string) error {
-	db.arena = arena.New(arena.Config{Limit: db.opts.MemoryLimit})
+	memoryGrows := make(chan struct{}, 1)
+	db.arena = arena.New(arena.Config{
+		Limit: db.opts.MemoryLimit,
+		Mark:  gc.StartFreezing(db.opts.MemoryBudget),
+		OnMark: func() {
+			select {
+			case memoryGrows <- struct{}{}:
+			default: // the freezer is awake
+			}
+		},
+	})
 	db.epochs = epoch.NewDomain(db.arena)
 	db.files = vfs.NewMeter(db.opts.fs, dir)
 	db.opts.fs = db.files
@@ -118,7 +129,7 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	if err := db.files.Survey(); err != nil {
 		return err
 	}
-	if err := db.openLog(); err != nil {
+	if err := db.openLog(memoryGrows); err != nil {
 		return err
 	}
 	if err := db.catalog.load(ctx); err != nil {
@@ -165,7 +176,7 @@ func (db *DB) checkHeader() error {
 	return nil
 }
 
-func (db *DB) openLog() error {
+func (db *DB) openLog(memoryGrows chan struct{}) error {
 	o := db.state.LogOptions()
 	o.Durability = db.opts.Durability.log()
 	var err error
@@ -183,9 +194,14 @@ func (db *DB) openLog() error {
 		ReadOnly:    db.opts.ReadOnly,
 		MemoryLimit: db.opts.MemoryLimit > 0,
 		Find:        db.catalog.byID,
-		Assist:      func() { db.collector.Assist() },
+		Assist:      db.assist,
+		Budget:      db.opts.MemoryBudget,
+		Relieve:     db.relieve,
 	})
 	db.collector = gc.New(db.manager, db.opts.Logger)
+	if db.opts.MemoryBudget > 0 {
+		db.freezer = gc.NewFreezer(db.collector, db.opts.MemoryBudget, db.catalog.tables, memoryGrows)
+	}
 	return nil
 }
 

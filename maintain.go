@@ -29,6 +29,17 @@ const (
 	checkpointRetry = 100 * time.Millisecond
 )
 
+// assist is what a transaction does that begins to write.
+func (db *DB) assist() {
+	db.collector.Assist()
+	if db.freezer != nil {
+		db.freezer.Assist()
+	}
+}
+
+// relieve is what a statement does that has met the memory limit.
+func (db *DB) relieve() bool { return db.freezer != nil && db.freezer.Relieve() }
+
 // start begins the background work.
 func (db *DB) start() {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,6 +47,9 @@ func (db *DB) start() {
 	db.growth.due = make(chan struct{}, 1)
 	db.growth.covered.Store(-db.state.Report.TailBytes)
 	db.compaction = make(chan struct{}, 1)
+	if db.freezer != nil {
+		db.background.Go(func() { db.freezer.Run(ctx) })
+	}
 	if db.opts.ReadOnly {
 		return
 	}

@@ -30,7 +30,7 @@ func TestModel(t *testing.T) {
 			seed = rand.Uint64()
 		}
 		for _, strategy := range rekindle.IndexStrategies() {
-			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, strategy, seed).run(150) })
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, rekindle.Options{IndexStrategy: strategy}, seed).run(150) })
 		}
 	}
 }
@@ -39,14 +39,16 @@ type model struct {
 	t     *testing.T
 	rng   *rand.Rand
 	fs    *vfs.Mem
+	opts  rekindle.Options
 	db    *rekindle.DB
 	items *rekindle.Table[item]
 	rows  map[int64]item // what is committed
 }
 
-func newModel(t *testing.T, strategy string, seed uint64) *model {
-	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), rows: map[int64]item{}}
-	m.db, m.items = openItems(t, m.fs, rekindle.Options{SegmentBytes: 64 << 10, LogStreams: 1 + m.rng.IntN(3), IndexStrategy: strategy})
+func newModel(t *testing.T, o rekindle.Options, seed uint64) *model {
+	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: o, rows: map[int64]item{}}
+	m.opts.SegmentBytes, m.opts.LogStreams = 64<<10, 1+m.rng.IntN(3)
+	m.db, m.items = openItems(t, m.fs, m.opts)
 	return m
 }
 
@@ -74,7 +76,7 @@ func (m *model) run(steps int) {
 }
 
 func (m *model) reopen() {
-	m.db, m.items = openItems(m.t, m.fs, rekindle.Options{})
+	m.db, m.items = openItems(m.t, m.fs, m.opts)
 	m.compare(m.db)
 }
 
@@ -90,6 +92,9 @@ func (m *model) compare(db *rekindle.DB) {
 }
 
 func (m *model) transaction() {
+	if m.opts.MemoryBudget > 0 {
+		m.db.FreezeNow()
+	}
 	tx, err := m.db.Begin(m.t.Context(), true)
 	require.NoError(m.t, err)
 	rows := maps.Clone(m.rows)

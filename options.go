@@ -55,8 +55,18 @@ type Options struct {
 	// CheckpointBytes is how much the log grows between two checkpoints, 64 MiB
 	// by default. Negative: only Checkpoint and Close write one.
 	CheckpointBytes int64
-	// MemoryLimit bounds the memory for rows in bytes; a write beyond it fails
-	// with ErrMemoryLimit. 0 means no limit.
+	// MemoryBudget is how many bytes of memory the engine should do with, for rows,
+	// arrays and indexes. When they are used up, rows that were not used lately
+	// leave memory and are read from the log, one read each, until they are in
+	// demand again: when they are read twice in a short time, or written; scans do
+	// not count. It is a goal and no limit: what is not rows stays, as do rows that
+	// were not committed durably or not before the oldest open transaction began.
+	// 0, or a negative number, means no budget: rows come into memory when they are
+	// first read, and stay.
+	MemoryBudget int64
+	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
+	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can
+	// leave memory; reads never do. 0 means no limit.
 	MemoryLimit int64
 	// IndexStrategy says how indexes come back after a restart: one of
 	// IndexStrategies, of which the first is the default.
@@ -106,6 +116,7 @@ func (o *Options) withDefaults() Options {
 	if r.MaxRetries == 0 {
 		r.MaxRetries = defaultMaxRetries
 	}
+	r.MemoryBudget = max(0, r.MemoryBudget)
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}

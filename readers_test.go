@@ -37,7 +37,7 @@ func TestOldReadersModel(t *testing.T) {
 		}
 		for _, strategy := range rekindle.IndexStrategies() {
 			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
-				m := newModel(t, strategy, seed)
+				m := newModel(t, rekindle.Options{IndexStrategy: strategy}, seed)
 				m.withReaders(400)
 				m.nothingLeft()
 				require.NoError(t, m.db.Close(t.Context()))

@@ -45,6 +45,10 @@ type Stats struct {
 	MappedBytes   int64 // size of the checkpoint files that are mapped for reading, a file mapped twice counted twice
 	IndexBytes    int64 // of indexes, approximate; part of ArenaInUse, with the rebuild strategy of GoHeap
 
+	RowsFrozen uint64 // rows that left memory for the log, a total as the next two
+	RowsOnline uint64 // rows that came into memory from the log
+	ColdReads  uint64 // records of rows read from the log by transactions
+
 	IndexEntries    int64 // garbage included
 	RowIDs          int64 // row identities that are not free: rows, and deleted ones that the collector has not reached. Those that Open found free count until they are looked up in the background
 	RowIDHighWater  int64 // row identities ever used, in all tables: what the arrays have room for
@@ -118,6 +122,8 @@ func (db *DB) tableStats(s *Stats) {
 			s.IndexBytes += x.Bytes
 		}
 	}
+	counters := db.manager.Counters()
+	s.RowsFrozen, s.RowsOnline, s.ColdReads = counters.Frozen, counters.Online, counters.ColdReads
 	garbage := db.collector.Stats()
 	s.GarbageQueued, s.GarbageSuspects, s.GarbageFailed = garbage.Backlog, garbage.Suspects, garbage.Failed
 }

@@ -33,6 +33,8 @@ const (
 type bank struct {
 	t        *testing.T
 	db       *rekindle.DB
+	size     int32
+	frozen   bool // rows leave memory all the time
 	accounts *rekindle.Table[bankAccount]
 	commits  atomic.Int64
 	reads    atomic.Int64
@@ -43,7 +45,7 @@ type bank struct {
 func TestStress(t *testing.T) {
 	for _, strategy := range rekindle.IndexStrategies() {
 		t.Run(strategy, func(t *testing.T) {
-			b := openBank(t, strategy)
+			b := openBank(t, strategy, 0)
 			b.run(time.Second)
 			t.Logf("%d commits, %d reads", b.commits.Load(), b.reads.Load())
 			_, err := b.db.CrossCheck(t.Context())
@@ -53,15 +55,36 @@ func TestStress(t *testing.T) {
 	}
 }
 
-func openBank(t *testing.T, strategy string) *bank {
-	o := rekindle.Options{SegmentBytes: 256 << 10, CheckpointBytes: -1, IndexStrategy: strategy, Durability: rekindle.None}
+// TestStressFrozen is TestStress with rows that leave memory as fast as they can.
+func TestStressFrozen(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			b := openBank(t, strategy, 1)
+			stats := b.db.Stats()
+			for start := time.Now(); stats.RowsOnline < 300; stats = b.db.Stats() {
+				require.Less(t, time.Since(start), 20*time.Second, "few rows are frozen")
+				b.run(300 * time.Millisecond)
+			}
+			t.Logf("%d commits, %d reads, %d rows frozen, %d brought online", b.commits.Load(), b.reads.Load(), stats.RowsFrozen, stats.RowsOnline)
+			_, err := b.db.CrossCheck(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, b.db.Close(t.Context()))
+		})
+	}
+}
+
+func openBank(t *testing.T, strategy string, budget int64) *bank {
+	o := rekindle.Options{SegmentBytes: 256 << 10, CheckpointBytes: -1, IndexStrategy: strategy, Durability: rekindle.None, MemoryBudget: budget}
 	db, err := rekindle.Open(t.Context(), "/bank", o.OnFS(vfs.NewMem()))
 	require.NoError(t, err)
-	b := &bank{t: t, db: db}
+	b := &bank{t: t, db: db, frozen: budget > 0, size: bankAccounts}
+	if b.frozen {
+		b.size *= 10 // or most rows would change again before the watermark has reached them
+	}
 	b.accounts, err = rekindle.OpenTable[bankAccount](t.Context(), db, "accounts")
 	require.NoError(t, err)
 	update(t, db, func(tx *rekindle.Tx) {
-		for id := range int32(bankAccounts) {
+		for id := range b.size {
 			a := bankAccount{ID: id, Number: fmt.Sprint(id), Branch: int8(id % 4), Balance: bankOpening}
 			require.NoError(t, b.accounts.Insert(tx, &a))
 		}
@@ -88,14 +111,22 @@ func (b *bank) run(d time.Duration) {
 	}
 	loop(4, b.change)
 	loop(2, b.look)
-	loop(1, func(*rand.Rand) error { return b.db.Checkpoint(context.Background()) })
+	loop(1, func(*rand.Rand) error {
+		if b.frozen { // not while a checkpoint holds back the watermark
+			time.Sleep(10 * time.Millisecond)
+		}
+		return b.db.Checkpoint(context.Background())
+	})
+	if b.frozen {
+		loop(1, func(*rand.Rand) error { b.db.FreezeNow(); time.Sleep(200 * time.Microsecond); return nil })
+	}
 	group.Wait()
 }
 
 func (b *bank) change(rng *rand.Rand) error {
 	defer b.commits.Add(1)
 	return b.db.Update(context.Background(), func(tx *rekindle.Tx) error {
-		from, to := bankAccount{ID: rng.Int32N(bankAccounts)}, bankAccount{ID: rng.Int32N(bankAccounts)}
+		from, to := bankAccount{ID: rng.Int32N(b.size)}, bankAccount{ID: rng.Int32N(b.size)}
 		if err := b.accounts.Get(tx, &from); err != nil {
 			return err
 		}
@@ -138,7 +169,7 @@ func (b *bank) look(rng *rand.Rand) error {
 			total += a.Balance
 			count++
 		}
-		if total != bankAccounts*bankOpening || count != bankAccounts {
+		if total != int64(b.size)*bankOpening || count != int64(b.size) {
 			return fmt.Errorf("%+v shows %d accounts with %d in all", q, count, total)
 		}
 		return nil

@@ -28,6 +28,29 @@ func (x *Array) Scan(from uint64, fn func(ordinal uint64, w Word) bool) error {
 	}
 }
 
+// InMemory calls fn for every slot of one page from an ordinal on that names a
+// version in memory: of the first page that is in memory itself, as all pages with
+// such slots are. It returns where to go on, or false if there was none left. The
+// caller is pinned.
+func (x *Array) InMemory(from uint64, fn func(ordinal uint64, w Word)) (next uint64, more bool) {
+	for page := pageOf(from); ; page++ {
+		if page, more = x.nextPage(page); !more {
+			return 0, false
+		}
+		state := x.pageState(page)
+		if !inArena(state) {
+			continue
+		}
+		next = (page + 1) << pageShift
+		for ordinal := max(from, page<<pageShift); ordinal < next; ordinal++ {
+			if w := Word(x.slot(arena.Ref(state), ordinal).Load()); w.IsRef() {
+				fn(ordinal, w)
+			}
+		}
+		return next, true
+	}
+}
+
 // nextPage returns the first page from the given one on that can have rows.
 func (x *Array) nextPage(page uint64) (uint64, bool) {
 	d := x.dir.Load()

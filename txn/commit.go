@@ -230,7 +230,7 @@ func (s *session) encode(ticket *logstream.Ticket, p part) {
 			continue
 		}
 		v := s.version(w)
-		address := enc.Append(recordKind(w, v), w.table.row(w.ordinal), v.schema, s.oldKeys(w), v.payload())
+		address := enc.Append(recordKind(w, v), w.table.row(w.ordinal), v.schema(), s.oldKeys(w), v.payload())
 		v.log.Store(uint64(address))
 	}
 	enc.Finish()

@@ -15,28 +15,26 @@
 //	     8     8  older: word of the version below, 0 at the end
 //	    16     8  log address; while uncommitted the position in the write set
 //	    24     4  payload bytes
-//	    28     2  schema version
-//	    30     2  flags (1 = tombstone)
+//	    28     4  bit 0 tombstone, bit 1 touched, bits 16-31 schema version
 //	    32     -  payload, the very bytes of the log record
 //
-// begin, older and log are read and written atomically. Everything else is
-// written before the version is linked into a slot and never changed after.
+// begin, older, log and the word with touched are read and written atomically.
+// Everything else is written before the version is linked into a slot and never
+// changed after.
 //
 // # Who may change a chain
 //
 //   - A writer links an uncommitted version over the newest committed one by
 //     one compare-and-swap of the slot. An uncommitted or too new head is a
 //     conflict at once: first updater wins.
-//
 //   - The owner of an uncommitted head may link another version over it, and
 //     then either take that off again or take out the one below.
-//
 //   - gc, one goroutine at a time, takes out versions that no snapshot sees
 //     (Trim), all of them below the newest one at or below the horizon, and
 //     empties a slot that holds nothing but a tombstone at or below it.
-//
-//   - Anyone may replace a log address by an arena copy of that record.
-//
+//   - Anyone may replace a log address in a slot by an arena copy of that record.
+//   - The freezer replaces a committed head at or below the watermark, no tombstone,
+//     by its log address. It excludes those who trim.
 //   - The compaction of the log replaces a log address by that of a durable
 //     relocation, in the slot or in the header of a version.
 //
@@ -57,6 +55,24 @@
 // across a file read, a wait or user code. A walk that stands on a version which
 // is taken out goes on as if it were not: what was below it is still below it,
 // is retired later than it and so not freed under that pin.
+//
+// # Cold rows
+//
+// A version at or below the watermark is durable, so that its record can be read;
+// every snapshot, present or future, sees it or a newer one of its row. As the head
+// of a slot it is therefore the only version that anybody needs, and its address
+// says as much as it does. What stands below it in the chain goes with it. Readers
+// that hold a reference to it are pinned; writers find the slot changed when they
+// install, and bring the row online again, as they do with every row that they write
+// over.
+//
+// The mark "touched" is the reference bit of the freezer's clock. Readers by key
+// set it, the freezer clears it. Both store the whole word, whose other bits are
+// fixed: if they collide a mark is lost or stays for another round.
+//
+// An address that was read from a slot is valid as long as the slot has it. Who
+// reads a record is not pinned, so that an error, or the record of another row, counts
+// only if the slot, looked at again, still has the address.
 //
 // # Commit
 //

@@ -28,6 +28,14 @@ type Config struct {
 	// table is gone and its garbage with it.
 	Find func(id rowid.Table) *Table
 
+	// Budget is how many bytes of memory the database should do with; rows leave
+	// memory to that end. 0 = they never do.
+	Budget int64
+
+	// Relieve, if set, is called when a statement has met the memory limit, and
+	// reports whether another try may find memory. Nothing is pinned or latched.
+	Relieve func() bool
+
 	// MemoryLimit says that the arena has a limit, so that room for deletes has
 	// to be kept back.
 	MemoryLimit bool
@@ -55,6 +63,12 @@ type Manager struct {
 	commits   atomic.Uint64
 	aborts    atomic.Uint64
 	conflicts atomic.Uint64
+
+	recent        recentReads
+	crowded       atomic.Bool
+	frozen        atomic.Uint64
+	broughtOnline atomic.Uint64
+	coldReads     atomic.Uint64
 }
 
 // NewManager returns a manager over a log that is ready to be written.
@@ -63,6 +77,9 @@ func NewManager(c Config) *Manager {
 	m.table.Store(&sessionTable{})
 	m.Garbage.init()
 	m.tombstones.wanted.Store(c.MemoryLimit)
+	if m.freezes() {
+		m.recent.init(c.Budget)
+	}
 	return m
 }
 
@@ -119,9 +136,19 @@ type Counters struct {
 	Commits   uint64
 	Aborts    uint64
 	Conflicts uint64
+	Frozen    uint64 // rows that left memory for the log
+	Online    uint64 // rows that came into memory from the log
+	ColdReads uint64 // records read from the log for transactions
 }
 
 // Counters returns the totals.
 func (m *Manager) Counters() Counters {
-	return Counters{Commits: m.commits.Load(), Aborts: m.aborts.Load(), Conflicts: m.conflicts.Load()}
+	return Counters{
+		Commits:   m.commits.Load(),
+		Aborts:    m.aborts.Load(),
+		Conflicts: m.conflicts.Load(),
+		Frozen:    m.frozen.Load(),
+		Online:    m.broughtOnline.Load(),
+		ColdReads: m.coldReads.Load(),
+	}
 }

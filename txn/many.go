@@ -49,7 +49,7 @@ func (s *session) getMany(t *Table, number int, keys [][]byte, f func(i int, row
 			if found { // at most one candidate has the key
 				continue
 			}
-			row, err := m.candidate(s, t, number, key, c, neverMoved)
+			row, err := m.candidate(s, t, number, key, c, neverMoved, wanted)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ const neverMoved = ^uint64(0)
 // candidate returns the payload that s sees in the i-th of the loaded slots if
 // it has the key, else nil, also if this transaction gave the row its key after
 // the given statement. It is valid until the next call.
-func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, opened uint64) ([]byte, error) {
+func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, opened uint64, purpose use) ([]byte, error) {
 	var row []byte
 	switch seen := s.visible(m.words[i]); {
 	case seen == 0:
@@ -139,7 +139,7 @@ func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, op
 	case seen.IsLog():
 		var found bool
 		var err error
-		s.row, found, err = s.fetch(t, m.rows[i].Ordinal(), s.row[:0])
+		s.row, found, err = s.fetch(t, m.rows[i].Ordinal(), s.row[:0], purpose)
 		if err == nil {
 			err = m.loadWords(t, m.rows) // the pin under which they were loaded has ended
 		}
@@ -152,6 +152,7 @@ func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, op
 		if s.movedSince(v, number, opened) {
 			return nil, nil
 		}
+		s.note(v, purpose)
 		row = v.payload()
 	}
 	if !t.Layout.KeyMatches(number, row, key) {

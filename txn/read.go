@@ -32,7 +32,7 @@ func (s *session) locate(t *Table, index int, key []byte) (ordinal uint64, found
 	}
 	for _, row := range s.rows {
 		ordinal = row.Ordinal()
-		s.row, found, err = s.fetch(t, ordinal, s.row[:0])
+		s.row, found, err = s.fetch(t, ordinal, s.row[:0], wanted)
 		if err != nil {
 			return 0, false, err
 		}
@@ -65,9 +65,24 @@ func (s *session) visible(word indirection.Word) indirection.Word {
 	return word
 }
 
+// use says what a row is read for, and with that whether it should be in memory.
+type use bool
+
+const (
+	wanted  use = true  // by its key: it may well be wanted again
+	passing use = false // by a scan, which would fill the memory with rows that nobody has asked for
+)
+
+// note keeps a version that is wanted from being frozen.
+func (s *session) note(v *version, purpose use) {
+	if purpose == wanted && s.m.freezes() {
+		v.touch()
+	}
+}
+
 // fetch appends the payload that s sees in a slot to dst. Pinned on entry and
 // on return, but not while a record is read from the log.
-func (s *session) fetch(t *Table, ordinal uint64, dst []byte) (row []byte, found bool, err error) {
+func (s *session) fetch(t *Table, ordinal uint64, dst []byte, purpose use) (row []byte, found bool, err error) {
 	for {
 		head, err := t.Rows.Load(ordinal)
 		if err != nil {
@@ -78,7 +93,9 @@ func (s *session) fetch(t *Table, ordinal uint64, dst []byte) (row []byte, found
 			return dst, false, nil
 		}
 		if !word.IsLog() {
-			return append(dst, versionAt(s.m.Arena, word.Ref()).payload()...), true, nil
+			v := versionAt(s.m.Arena, word.Ref())
+			s.note(v, purpose)
+			return append(dst, v.payload()...), true, nil
 		}
 		payload, err := s.readLog(t, ordinal, word)
 		if err == errMoved {
@@ -87,7 +104,10 @@ func (s *session) fetch(t *Table, ordinal uint64, dst []byte) (row []byte, found
 		if err != nil {
 			return dst, false, err
 		}
-		if err := s.publish(t, ordinal, word, payload); err != nil && !errors.Is(err, fault.ErrMemoryLimit) {
+		if s.m.admits(t.row(ordinal), purpose) {
+			err = s.publish(t, ordinal, word, payload)
+		}
+		if err != nil && !errors.Is(err, fault.ErrMemoryLimit) {
 			return dst, false, err
 		}
 		return append(dst, payload...), true, nil
@@ -100,6 +120,7 @@ func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]by
 	s.h.Unpin()
 	record, buf, err := s.m.Log.ReadAt(word.Address(), s.cold)
 	s.h.Pin()
+	s.m.coldReads.Add(1)
 	s.cold = buf
 	if err == nil && record.Row == t.row(ordinal) {
 		return record.Payload, nil
@@ -126,8 +147,10 @@ func (s *session) publish(t *Table, ordinal uint64, word indirection.Word, paylo
 	swapped, err := t.Rows.CompareAndSwap(s.h.Shard(), ordinal, word, indirection.FromRef(ref))
 	if !swapped || err != nil {
 		s.m.Arena.Free(s.h.Shard(), ref, v.blockBytes())
+		return err
 	}
-	return err
+	s.m.broughtOnline.Add(1)
+	return nil
 }
 
 // online makes sure that the head of a slot is not a log address.

@@ -44,7 +44,7 @@ func (tx *Tx) visit(t *Table, ordinals []uint64, f func(rowid.ID, []byte) error)
 	for _, ordinal := range ordinals {
 		var found bool
 		s.h.Pin()
-		s.row, found, err = s.fetch(t, ordinal, s.row[:0])
+		s.row, found, err = s.fetch(t, ordinal, s.row[:0], passing)
 		s.h.Unpin()
 		if err == nil && found {
 			err = f(t.row(ordinal), s.row)

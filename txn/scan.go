@@ -166,7 +166,7 @@ func (it *Iterator) resolve(s *session, from int) {
 	}
 	s.touch(m.words)
 	for i := range m.rows {
-		row, err := m.candidate(s, it.t, it.number, it.batch.Key(from+i), i, it.opened)
+		row, err := m.candidate(s, it.t, it.number, it.batch.Key(from+i), i, it.opened, passing)
 		if err != nil {
 			it.err = err
 			return

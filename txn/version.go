@@ -19,17 +19,21 @@ const beginOfOld = 1
 
 const headerBytes = 32
 
-const flagTombstone = uint16(1)
+// Bits of the last header word, above which the schema version stands.
+const (
+	flagTombstone = uint32(1)
+	flagTouched   = uint32(2) // used since the freezer last came by
+	schemaShift   = 16
+)
 
 // version is the header of a row version in the arena. It is only ever a view
 // of arena memory; the package documentation gives the layout and the rules.
 type version struct {
-	begin  atomic.Uint64
-	older  atomic.Uint64
-	log    atomic.Uint64
-	size   uint32
-	schema uint16
-	flags  uint16
+	begin atomic.Uint64
+	older atomic.Uint64
+	log   atomic.Uint64
+	size  uint32
+	flags atomic.Uint32
 }
 
 // The header is a file-independent layout, but gc and checkpoints rely on its
@@ -44,7 +48,28 @@ func (v *version) payload() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(v), headerBytes)), int(v.size))
 }
 
-func (v *version) tombstone() bool { return v.flags&flagTombstone != 0 }
+func (v *version) tombstone() bool { return v.flags.Load()&flagTombstone != 0 }
+
+func (v *version) schema() uint16 { return uint16(v.flags.Load() >> schemaShift) }
+
+// touch notes that the version is in use. It writes only if that is news, so that
+// readers of a hot row share its cache line; and as all other bits are fixed once
+// a version is linked, a plain store is enough.
+func (v *version) touch() {
+	if flags := v.flags.Load(); flags&flagTouched == 0 {
+		v.flags.Store(flags | flagTouched)
+	}
+}
+
+// untouch reports whether the version was touched since the last call.
+func (v *version) untouch() bool {
+	flags := v.flags.Load()
+	if flags&flagTouched == 0 {
+		return false
+	}
+	v.flags.Store(flags &^ flagTouched)
+	return true
+}
 
 func (v *version) blockBytes() int { return headerBytes + int(v.size) }
 
@@ -53,13 +78,12 @@ func (v *version) olderWord() indirection.Word { return indirection.Word(v.older
 func (v *version) address() logstream.Address { return logstream.Address(v.log.Load()) }
 
 // initVersion makes a block of the right size a version that nobody can see
-// yet.
-func initVersion(v *version, begin uint64, older indirection.Word, schema, flags uint16, payload []byte) {
+// yet. It begins touched, so that the freezer spares it for a round.
+func initVersion(v *version, begin uint64, older indirection.Word, schema uint16, flags uint32, payload []byte) {
 	v.begin.Store(begin)
 	v.older.Store(uint64(older))
 	v.log.Store(0)
 	v.size = uint32(len(payload))
-	v.schema = schema
-	v.flags = flags
+	v.flags.Store(uint32(schema)<<schemaShift | flags | flagTouched)
 	copy(v.payload(), payload)
 }

@@ -71,10 +71,28 @@ func (s *session) endStatement() {
 	s.mu.Unlock()
 }
 
+// reliefs bounds how often a statement is tried again that has met the memory
+// limit.
+const reliefs = 3
+
+// relieved reports whether a statement that ended with err should be tried again:
+// it has met the memory limit, and cold rows have been frozen since. What is gained
+// by that need not be of the size that is wanted, nor get to this one.
+func (s *session) relieved(err error, tried int) bool {
+	return errors.Is(err, fault.ErrMemoryLimit) && tried < reliefs && s.m.Relieve != nil && s.m.Relieve()
+}
+
 // Insert adds a row. ErrDuplicateKey if a unique key of it is taken; the
 // transaction goes on as if the statement had not been.
 func (c *Call) Insert(t *Table, row []byte) error {
-	s := c.s
+	err := c.s.insertOnce(t, row)
+	for tried := 0; c.s.relieved(err, tried); tried++ {
+		err = c.s.insertOnce(t, row)
+	}
+	return err
+}
+
+func (s *session) insertOnce(t *Table, row []byte) error {
 	if err := s.beginStatement(); err != nil {
 		return err
 	}
@@ -85,7 +103,14 @@ func (c *Call) Insert(t *Table, row []byte) error {
 // Update replaces the row that has the primary key of row. found is false if
 // there is none.
 func (c *Call) Update(t *Table, row []byte) (found bool, err error) {
-	s := c.s
+	found, err = c.s.updateOnce(t, row)
+	for tried := 0; c.s.relieved(err, tried); tried++ {
+		found, err = c.s.updateOnce(t, row)
+	}
+	return found, err
+}
+
+func (s *session) updateOnce(t *Table, row []byte) (found bool, err error) {
 	if err := s.beginStatement(); err != nil {
 		return false, err
 	}
@@ -95,7 +120,14 @@ func (c *Call) Update(t *Table, row []byte) (found bool, err error) {
 
 // Upsert replaces the row with the primary key of row, or adds it.
 func (c *Call) Upsert(t *Table, row []byte) error {
-	s := c.s
+	err := c.s.upsertOnce(t, row)
+	for tried := 0; c.s.relieved(err, tried); tried++ {
+		err = c.s.upsertOnce(t, row)
+	}
+	return err
+}
+
+func (s *session) upsertOnce(t *Table, row []byte) error {
 	if err := s.beginStatement(); err != nil {
 		return err
 	}
@@ -109,7 +141,14 @@ func (c *Call) Upsert(t *Table, row []byte) error {
 // Delete removes the row with an encoded primary key. found is false if there
 // is none.
 func (c *Call) Delete(t *Table, key []byte) (found bool, err error) {
-	s := c.s
+	found, err = c.s.deleteOnce(t, key)
+	for tried := 0; c.s.relieved(err, tried); tried++ {
+		found, err = c.s.deleteOnce(t, key)
+	}
+	return found, err
+}
+
+func (s *session) deleteOnce(t *Table, key []byte) (found bool, err error) {
 	if err := s.beginStatement(); err != nil {
 		return false, err
 	}
@@ -192,7 +231,7 @@ func (s *session) update(t *Table, row []byte) (found bool, err error) {
 // install makes an uncommitted version over head, which it has to be in the
 // slot: errMoved says that the slot holds something else by now. entry is the
 // place of the row in the write set.
-func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry int, flags uint16, row []byte) (arena.Ref, error) {
+func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry int, flags uint32, row []byte) (arena.Ref, error) {
 	ref, err := s.allocVersion(flags, len(row))
 	if err != nil {
 		return 0, err
@@ -211,7 +250,7 @@ func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry
 	return ref, nil
 }
 
-func (s *session) allocVersion(flags uint16, payload int) (arena.Ref, error) {
+func (s *session) allocVersion(flags uint32, payload int) (arena.Ref, error) {
 	if flags&flagTombstone != 0 {
 		return s.allocTombstone()
 	}
@@ -222,7 +261,7 @@ func (s *session) allocVersion(flags uint16, payload int) (arena.Ref, error) {
 // just found and left in s.row. A version of this transaction's own stays in the
 // chain until the new one is settled: it may yet come back, and must be seen
 // until then by those who ask whether a key is free or an entry dead.
-func (s *session) replace(t *Table, ordinal uint64, flags uint16, row []byte) error {
+func (s *session) replace(t *Table, ordinal uint64, flags uint32, row []byte) error {
 	s.row, s.base = s.base, s.row // later reads of this statement must not overwrite the base
 	for {
 		head, own, err := s.writableHead(t, ordinal)

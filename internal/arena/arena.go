@@ -29,6 +29,10 @@ type Config struct {
 	// used in whole chunks, so below ChunkSize nothing can be allocated.
 	// 0 = no limit.
 	Limit int64
+	// Above Mark bytes in spans, OnMark is called whenever one more span is
+	// taken, with a lock held: it must not wait, nor use the arena. 0 = never.
+	Mark   int64
+	OnMark func()
 	// Shards is rounded up to a power of two, at most 64. 0 = twice
 	// GOMAXPROCS.
 	Shards int
@@ -67,7 +71,7 @@ func New(c Config) *Arena {
 	for i := range a.classes {
 		a.classes[i] = makeClass(i)
 	}
-	a.heap.init(&a.table, c.Limit)
+	a.heap.init(&a.table, c)
 	return a
 }
 

@@ -14,6 +14,8 @@ import (
 type heap struct {
 	table     *table
 	limit     int64
+	mark      int64
+	onMark    func()
 	inUse     atomic.Int64 // of large blocks
 	requested atomic.Int64
 
@@ -21,6 +23,7 @@ type heap struct {
 	rooms     [kinds]roomList
 	chunks    int       // chunks in use
 	empty     int       // those of passing blocks that are wholly free
+	taken     int       // pages in spans
 	freePages int       // in the chunks in use, but for those of lasting blocks
 	reserved  int64     // bytes of the chunks in use or on their way
 	vacant    []Ref     // chunks whose memory was given back
@@ -29,8 +32,8 @@ type heap struct {
 	closed    bool
 }
 
-func (h *heap) init(t *table, limit int64) {
-	h.table, h.limit = t, limit
+func (h *heap) init(t *table, c Config) {
+	h.table, h.limit, h.mark, h.onMark = t, c.Limit, c.Mark, c.OnMark
 	h.progress.L = &h.mu
 }
 
@@ -84,6 +87,10 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	h.relist(chunk, c)
 	hd.makeSpan(first, pages, class)
 	h.prepareAhead()
+	h.taken += pages
+	if h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
+		h.onMark()
+	}
 	return chunk | Ref(first)<<pageShift, nil
 }
 
@@ -137,6 +144,7 @@ func (h *heap) release(base Ref) {
 	h.mu.Lock()
 	c.free.addRun(int(sp.first), int(sp.pages))
 	h.countFree(c, int(sp.pages))
+	h.taken -= int(sp.pages)
 	h.relist(chunk, c)
 	if c.kind == lasting && c.longest == pagesPerChunk-1 {
 		h.become(chunk, passing)

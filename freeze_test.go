@@ -1,0 +1,157 @@
+package rekindle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// fillItems inserts rows of about a KiB each.
+func fillItems(t *testing.T, db *rekindle.DB, items *rekindle.Table[item], rows int64) {
+	t.Helper()
+	note := strings.Repeat("n", 1000)
+	const batch = 100
+	for first := int64(0); first < rows; first += batch {
+		update(t, db, func(tx *rekindle.Tx) {
+			for id := first; id < min(rows, first+batch); id++ {
+				require.NoError(t, items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id), Group: int32(id % 7), Note: &note}))
+			}
+		})
+	}
+}
+
+// awaitFrozen waits until the rows of a database that nobody uses have left
+// memory.
+func awaitFrozen(t *testing.T, db *rekindle.DB, rows uint64) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		db.FreezeNow()
+		return db.Stats().RowsFrozen >= rows
+	}, 10*time.Second, time.Millisecond)
+}
+
+// get reads one row.
+func get(t *testing.T, db *rekindle.DB, items *rekindle.Table[item], id int64) {
+	t.Helper()
+	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		row := item{ID: id}
+		err := items.Get(tx, &row)
+		require.Equal(t, fmt.Sprint(id), row.Name)
+		return err
+	}))
+}
+
+// TestBudget: rows of many times the budget are loaded, read, changed and found
+// again after a restart, and memory stays at the budget.
+func TestBudget(t *testing.T) {
+	const rows, budget = 8000, 2 << 20
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			fs := vfs.NewMem()
+			o := rekindle.Options{MemoryBudget: budget, IndexStrategy: strategy, Durability: rekindle.None, SegmentBytes: 256 << 10}
+			db, items := openItems(t, fs, o)
+			fillItems(t, db, items, rows)
+			rng := rand.New(rand.NewPCG(1, 2))
+			for round := range 2 {
+				for range 2000 {
+					get(t, db, items, rng.Int64N(rows))
+				}
+				require.Eventually(t, func() bool { return db.Stats().ArenaInUse < budget*9/8 }, 10*time.Second, time.Millisecond)
+				count, err := db.CrossCheck(t.Context())
+				require.NoError(t, err)
+				require.EqualValues(t, rows+1, count, "and that of the catalogue")
+				update(t, db, func(tx *rekindle.Tx) {
+					for range 200 {
+						id := rng.Int64N(rows)
+						require.NoError(t, items.Update(tx, &item{ID: id, Name: fmt.Sprint(id), Group: int32(round)}))
+					}
+				})
+				require.NoError(t, db.Close(t.Context()))
+				db, items = openItems(t, fs, o)
+			}
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}
+
+// TestScansDoNotFlood: scans read frozen rows where they are.
+func TestScansDoNotFlood(t *testing.T) {
+	const rows = 500
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MemoryBudget: 200 << 10})
+	fillItems(t, db, items, rows)
+	awaitFrozen(t, db, rows*3/4)
+	before := db.Stats()
+	for range 3 {
+		require.Len(t, allItems(t, db, items), rows)
+	}
+	_, err := db.CrossCheck(t.Context())
+	require.NoError(t, err)
+	after := db.Stats()
+	require.Equal(t, before.RowsOnline, after.RowsOnline, "scans flood memory")
+	require.Greater(t, after.ColdReads, before.ColdReads)
+
+	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestSecondTouch: a row that is in the log stays there when it is read once, and
+// comes into memory when it is read again, by key or with others.
+func TestSecondTouch(t *testing.T) {
+	const rows = 100
+	fs := vfs.NewMem()
+	o := rekindle.Options{MemoryBudget: 16 << 20}
+	db, items := openItems(t, fs, o)
+	fillItems(t, db, items, rows)
+	require.NoError(t, db.Close(t.Context()))
+	db, items = openItems(t, fs, o)
+	getMany := func() {
+		require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+			_, err := items.GetMany(tx, []item{{ID: 10}, {ID: 11}, {ID: 12}})
+			return err
+		}))
+	}
+	online := db.Stats().RowsOnline
+	check := func(step string, wantOnline, wantCold uint64, do func()) {
+		before := db.Stats()
+		do()
+		after := db.Stats()
+		require.Equal(t, wantOnline, after.RowsOnline-before.RowsOnline, step)
+		require.Equal(t, wantCold, after.ColdReads-before.ColdReads, step)
+	}
+	check("first", 0, 1, func() { get(t, db, items, 5) })
+	check("second", 1, 1, func() { get(t, db, items, 5) })
+	check("third", 0, 0, func() { get(t, db, items, 5) })
+	check("many, first", 0, 3, getMany)
+	check("many, second", 3, 3, getMany)
+	check("many, third", 0, 0, getMany)
+	check("writer", 1, 2, func() {
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Update(tx, &item{ID: 20, Name: "20"})) })
+	})
+	require.EqualValues(t, 5, db.Stats().RowsOnline-online)
+	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestModelWithBudget is TestModel with rows that leave memory all the time.
+func TestModelWithBudget(t *testing.T) {
+	runs := 3
+	if testing.Short() {
+		runs = 1
+	}
+	for range runs {
+		seed := *modelSeed
+		if seed == 0 {
+			seed = rand.Uint64()
+		}
+		for _, strategy := range rekindle.IndexStrategies() {
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
+				newModel(t, rekindle.Options{MemoryBudget: 1, IndexStrategy: strategy}, seed).run(150)
+			})
+		}
+	}
+}

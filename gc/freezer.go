@@ -1,0 +1,209 @@
+package gc
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/txn"
+)
+
+// The memory in use moves between two marks, in sixteenths of the budget: above
+// the upper one the freezer starts, at the lower one it stops.
+const (
+	startFreezing = 15
+	stopFreezing  = 14
+)
+
+// StartFreezing is the part of a budget above which rows leave memory.
+func StartFreezing(budget int64) int64 { return budget / 16 * startFreezing }
+
+const (
+	// assistPages are what a writer looks at that begins when the budget is used up.
+	assistPages = 8
+	// relievePages are what a writer looks at, at most, that has met the limit.
+	relievePages = 1 << 12
+	// freezeRest times the time that a round without success has taken is how long
+	// the freezer rests after it, at least minRest.
+	freezeRest = 8
+	minRest    = 5 * time.Millisecond
+)
+
+// Freezer keeps a database within its memory budget. Its clock hand goes over the
+// slots of all tables, again and again while memory is short, and sends those rows
+// to the log that nobody has used since it last came by.
+//
+// Rows are taken out by the collector's rule of one goroutine at a time, page by
+// page: the background goroutine, and writers that begin or meet the memory limit.
+type Freezer struct {
+	c      *Collector
+	budget int64
+	tables func() []*txn.Table
+	wake   chan struct{}
+
+	inUse atomic.Int64 // measured last
+	stuck atomic.Bool  // all has been looked at and too little could go
+
+	hand struct { // guarded by the collector's lock
+		tables  []*txn.Table // still to be looked at in this round
+		ordinal uint64
+		rounds  uint64 // begun
+	}
+}
+
+// NewFreezer returns the freezer for a budget in bytes.
+func NewFreezer(c *Collector, budget int64, tables func() []*txn.Table, wake chan struct{}) *Freezer {
+	return &Freezer{c: c, budget: budget, tables: tables, wake: wake}
+}
+
+// Run freezes rows until ctx ends. It sleeps until it is woken: when memory grows
+// beyond StartFreezing.
+func (f *Freezer) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		}
+		start := time.Now()
+		if f.freeze(ctx) {
+			continue
+		}
+		timer.Reset(max(minRest, freezeRest*time.Since(start)))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			f.Wake() // nothing else may ask
+		}
+	}
+}
+
+// Wake makes Run look at the memory in use.
+func (f *Freezer) Wake() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// freeze brings memory down to the lower mark if it is above the upper one. False
+// means that it is still too much after every row has had its chance: it was
+// spared in the first round if it was in use, but not in the second.
+func (f *Freezer) freeze(ctx context.Context) bool {
+	if f.measure() <= StartFreezing(f.budget) {
+		return true
+	}
+	for last := f.round() + 2; f.round() <= last; {
+		goal := f.measure() - f.budget/16*stopFreezing
+		if goal <= 0 {
+			return true
+		}
+		for goal > 0 && f.round() <= last && ctx.Err() == nil {
+			goal -= f.step()
+		}
+		if ctx.Err() != nil {
+			return true
+		}
+		f.c.m.Epochs.Reclaim() // what was frozen is counted until then
+	}
+	over := f.measure() > f.budget
+	f.stuck.Store(over)
+	return !over
+}
+
+// measure looks at the memory in use.
+func (f *Freezer) measure() int64 {
+	inUse := f.c.m.Arena.Stats().InUse
+	f.inUse.Store(inUse)
+	f.c.m.SetCrowded(inUse > f.budget)
+	return inUse
+}
+
+func (f *Freezer) round() uint64 {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	return f.hand.rounds
+}
+
+// step moves the hand over one page and returns the bytes that were retired.
+func (f *Freezer) step() int64 {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	return f.page()
+}
+
+// page is step with the collector's lock held.
+func (f *Freezer) page() (bytes int64) {
+	t := f.table()
+	if t == nil {
+		return 0
+	}
+	m, h := f.c.m, f.c.h
+	watermark := m.Watermark()
+	h.Pin()
+	defer h.Unpin()
+	next, more := t.Rows.InMemory(f.hand.ordinal, func(ordinal uint64, word indirection.Word) {
+		n, err := m.Freeze(h, t, ordinal, word, watermark)
+		if err != nil {
+			f.c.logger.Warn("row stays in memory", "table", t.Name(), "row", ordinal, "error", err)
+		}
+		bytes += int64(n)
+	})
+	f.hand.ordinal = next
+	if !more {
+		f.hand.tables = f.hand.tables[1:]
+	}
+	if bytes > 0 {
+		f.stuck.Store(false)
+	}
+	return bytes
+}
+
+// table is the one that the hand is in, nil if there is none.
+func (f *Freezer) table() *txn.Table {
+	if len(f.hand.tables) == 0 {
+		f.hand.tables, f.hand.ordinal = f.tables(), 0
+		f.hand.rounds++
+	}
+	if len(f.hand.tables) == 0 {
+		return nil
+	}
+	return f.hand.tables[0]
+}
+
+// Assist keeps writers from filling memory faster than it is freed. It is called
+// where a transaction begins that may write. When nothing can be frozen, because
+// what takes the memory is no row or is needed by an old snapshot, it slows nobody
+// down.
+func (f *Freezer) Assist() {
+	if f.inUse.Load() <= f.budget || f.stuck.Load() {
+		return
+	}
+	if !f.c.mu.TryLock() {
+		time.Sleep(throttle) // the processor is better used by those who make room
+		f.measure()
+		return
+	}
+	for range assistPages {
+		f.page()
+	}
+	f.c.mu.Unlock()
+	f.c.m.Epochs.Reclaim()
+	f.measure()
+}
+
+// Relieve makes room for a writer that has met the memory limit, and reports
+// whether it could.
+func (f *Freezer) Relieve() bool {
+	var freed int64
+	for pages, last := 0, f.round()+2; pages < relievePages && f.round() <= last && freed <= f.budget/16; pages++ {
+		freed += f.step()
+	}
+	f.c.m.Epochs.Reclaim()
+	f.measure()
+	return freed > 0
+}
