@@ -96,6 +96,7 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	memoryGrows := make(chan struct{}, 1)
 	db.arena = arena.New(arena.Config{
 		Limit: db.opts.MemoryLimit,
+		Keep:  db.opts.keptMemory(),
 		Mark:  gc.StartFreezing(db.opts.MemoryBudget),
 		OnMark: func() {
 			select {

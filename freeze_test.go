@@ -155,3 +155,58 @@ func TestModelWithBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitBeyondBudget: rows are frozen before a writer is refused, so that what
+// fills the memory in the end is the indexes and the array. Then reads still work,
+// and so do deletes, after which there is room again.
+func TestLimitBeyondBudget(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		if strategy == "rebuild" { // its index is not in the arena
+			continue
+		}
+		t.Run(strategy, func(t *testing.T) {
+			o := rekindle.Options{MemoryBudget: 8 << 20, MemoryLimit: 12 << 20, Durability: rekindle.None, IndexStrategy: strategy, CheckpointBytes: -1}
+			fs := vfs.NewMem()
+			db, items := openItems(t, fs, o)
+			note := strings.Repeat("n", 400)
+			const batch = 100
+			rows := int64(0)
+			for err := error(nil); err == nil; rows += batch {
+				require.Less(t, rows, int64(400_000))
+				err = db.Update(t.Context(), func(tx *rekindle.Tx) error {
+					for id := rows; id < rows+batch; id++ {
+						if err := items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id), Note: &note}); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					require.ErrorIs(t, err, rekindle.ErrMemoryLimit)
+				}
+			}
+			rows -= batch
+			t.Logf("%d rows, %+v", rows, db.Stats())
+			require.Greater(t, rows*450, o.MemoryLimit*3/2)
+			for id := int64(0); id < rows; id += 17 {
+				get(t, db, items, id)
+			}
+			require.Len(t, allItems(t, db, items), int(rows))
+			for first := int64(0); first < rows; first += batch {
+				require.NoError(t, db.Update(t.Context(), func(tx *rekindle.Tx) error {
+					for id := first; id < min(first+batch, rows); id++ {
+						if err := items.Delete(tx, &item{ID: id}); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+			}
+			settle(t, db)
+			require.NoError(t, db.Close(t.Context())) // IACoW keeps the memory of its nodes until then
+			db, items = openItems(t, fs, o)
+			fillItems(t, db, items, rows/4)
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}

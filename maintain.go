@@ -37,8 +37,21 @@ func (db *DB) assist() {
 	}
 }
 
-// relieve is what a statement does that has met the memory limit.
-func (db *DB) relieve() bool { return db.freezer != nil && db.freezer.Relieve() }
+// relieve is what a statement does that has met the memory limit. What was
+// committed a moment ago can be frozen, or is garbage, when it is durable.
+func (db *DB) relieve() bool {
+	if db.freezer == nil {
+		return false
+	}
+	if db.freezer.Relieve() {
+		return true
+	}
+	if db.log.Visible() > db.log.Durable() && db.log.Flush(db.life) != nil {
+		return false
+	}
+	db.collector.Settle(db.life)
+	return true
+}
 
 // start begins the background work.
 func (db *DB) start() {

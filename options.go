@@ -126,6 +126,15 @@ func (o *Options) withDefaults() Options {
 	return r
 }
 
+// keptMemory is the part of the memory limit that is kept for deletes. It matters
+// where rows can leave memory: else those that are deleted are there.
+func (o *Options) keptMemory() int64 {
+	if o.MemoryBudget == 0 {
+		return 0
+	}
+	return o.MemoryLimit / 16
+}
+
 func (o *Options) validate() error {
 	switch {
 	case o.LogStreams < 0 || o.LogStreams > logstream.MaxStreams:

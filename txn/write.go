@@ -66,6 +66,16 @@ func (s *session) beginStatement() error {
 	return nil
 }
 
+// beginGrowth starts a statement that needs memory, unless what is left of it is
+// kept for those that make the database smaller: a delete needs room for a
+// tombstone and for a row that it brings online.
+func (s *session) beginGrowth() error {
+	if s.m.Arena.Low() {
+		return fmt.Errorf("%w: what is left is kept for deletes", fault.ErrMemoryLimit)
+	}
+	return s.beginStatement()
+}
+
 func (s *session) endStatement() {
 	s.h.Unpin()
 	s.mu.Unlock()
@@ -93,7 +103,7 @@ func (c *Call) Insert(t *Table, row []byte) error {
 }
 
 func (s *session) insertOnce(t *Table, row []byte) error {
-	if err := s.beginStatement(); err != nil {
+	if err := s.beginGrowth(); err != nil {
 		return err
 	}
 	defer s.endStatement()
@@ -111,7 +121,7 @@ func (c *Call) Update(t *Table, row []byte) (found bool, err error) {
 }
 
 func (s *session) updateOnce(t *Table, row []byte) (found bool, err error) {
-	if err := s.beginStatement(); err != nil {
+	if err := s.beginGrowth(); err != nil {
 		return false, err
 	}
 	defer s.endStatement()
@@ -128,7 +138,7 @@ func (c *Call) Upsert(t *Table, row []byte) error {
 }
 
 func (s *session) upsertOnce(t *Table, row []byte) error {
-	if err := s.beginStatement(); err != nil {
+	if err := s.beginGrowth(); err != nil {
 		return err
 	}
 	defer s.endStatement()

@@ -29,6 +29,8 @@ type Config struct {
 	// used in whole chunks, so below ChunkSize nothing can be allocated.
 	// 0 = no limit.
 	Limit int64
+	// Keep bytes of Limit are left, at least, while Low says no.
+	Keep int64
 	// Above Mark bytes in spans, OnMark is called whenever one more span is
 	// taken, with a lock held: it must not wait, nor use the arena. 0 = never.
 	Mark   int64
@@ -168,6 +170,9 @@ func (a *Arena) Trim() {
 	}
 	a.heap.shrink(0, pagesPerChunk)
 }
+
+// Low reports whether less than Config.Keep bytes are left for new spans.
+func (a *Arena) Low() bool { return a.heap.low.Load() }
 
 // Stats returns the present state: exact when no Alloc or Free is running.
 func (a *Arena) Stats() Stats {

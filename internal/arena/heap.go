@@ -14,8 +14,10 @@ import (
 type heap struct {
 	table     *table
 	limit     int64
+	keep      int64
 	mark      int64
 	onMark    func()
+	low       atomic.Bool  // less than keep is left
 	inUse     atomic.Int64 // of large blocks
 	requested atomic.Int64
 
@@ -33,7 +35,7 @@ type heap struct {
 }
 
 func (h *heap) init(t *table, c Config) {
-	h.table, h.limit, h.mark, h.onMark = t, c.Limit, c.Mark, c.OnMark
+	h.table, h.limit, h.keep, h.mark, h.onMark = t, c.Limit, c.Keep, c.Mark, c.OnMark
 	h.progress.L = &h.mu
 }
 
@@ -87,11 +89,19 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	h.relist(chunk, c)
 	hd.makeSpan(first, pages, class)
 	h.prepareAhead()
-	h.taken += pages
+	h.take(pages)
 	if h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
 		h.onMark()
 	}
 	return chunk | Ref(first)<<pageShift, nil
+}
+
+// take counts pages that go into a span, or come back.
+func (h *heap) take(pages int) {
+	h.taken += pages
+	if h.keep > 0 {
+		h.low.Store(h.limit/ChunkSize*(pagesPerChunk-1)-int64(h.taken) < h.keep>>pageShift)
+	}
 }
 
 // find returns a chunk of the kind with a run of at least n pages: chunk 0 if
@@ -144,7 +154,7 @@ func (h *heap) release(base Ref) {
 	h.mu.Lock()
 	c.free.addRun(int(sp.first), int(sp.pages))
 	h.countFree(c, int(sp.pages))
-	h.taken -= int(sp.pages)
+	h.take(-int(sp.pages))
 	h.relist(chunk, c)
 	if c.kind == lasting && c.longest == pagesPerChunk-1 {
 		h.become(chunk, passing)
