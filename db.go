@@ -195,6 +195,7 @@ func (db *DB) openLog(memoryGrows chan struct{}) error {
 		ReadOnly:    db.opts.ReadOnly,
 		MemoryLimit: db.opts.MemoryLimit > 0,
 		Find:        db.catalog.byID,
+		Trace:       db.opts.TraceTransactions,
 		Assist:      db.assist,
 		Budget:      db.opts.MemoryBudget,
 		Relieve:     db.relieve,
@@ -238,7 +239,7 @@ const closeGrace = time.Second
 
 // Close waits a moment for open transactions, ends those that remain, writes a
 // last checkpoint and releases everything. It returns ErrOpenTransactions if it
-// had to end some, ErrReadOnly if the log had failed. If ctx ends it goes on
+// had to end some, with an OpenTransactionsError that says which; ErrReadOnly if the log had failed. If ctx ends it goes on
 // without the checkpoint: the next Open then replays the tail. Closing again
 // returns ErrClosed.
 func (db *DB) Close(ctx context.Context) error {
@@ -254,8 +255,8 @@ func (db *DB) Close(ctx context.Context) error {
 	defer db.calls.Unlock()
 	db.background.Wait()
 	var errs []error
-	if n := db.manager.Close(); n > 0 {
-		errs = append(errs, fmt.Errorf("%w: %d", fault.ErrOpenTransactions, n))
+	if open := db.manager.Close(); len(open) > 0 {
+		errs = append(errs, &fault.OpenTransactions{Transactions: open})
 	}
 	errs = append(errs, db.lastCheckpoint(ctx), db.release(ctx))
 	return errors.Join(errs...)

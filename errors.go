@@ -65,8 +65,11 @@ var (
 	// ErrCheckpointStalled: checkpoints keep failing and the log has grown too
 	// far to go on without one.
 	ErrCheckpointStalled = fault.ErrCheckpointStalled
+	// ErrSnapshotTooOld: the transaction was ended because it passed
+	// Options.MaxSnapshotAge; what it had written is rolled back.
+	ErrSnapshotTooOld = fault.ErrSnapshotTooOld
 	// ErrOpenTransactions: Close had to end transactions that were still open.
-	// The database is closed all the same.
+	// The database is closed all the same. See OpenTransactionsError.
 	ErrOpenTransactions = fault.ErrOpenTransactions
 )
 
@@ -82,6 +85,8 @@ type (
 	TooLargeError = fault.TooLarge
 	// SchemaError says which column is wrong and how.
 	SchemaError = fault.Schema
+	// OpenTransactionsError says which transactions Close had to end.
+	OpenTransactionsError = fault.OpenTransactions
 	// FileError says which file is wrong, where and how.
 	FileError = fault.File
 )

@@ -63,6 +63,7 @@ func (db *DB) start() {
 	if db.freezer != nil {
 		db.background.Go(func() { db.freezer.Run(ctx) })
 	}
+	db.background.Go(func() { db.watchTransactions(ctx) })
 	if db.opts.ReadOnly {
 		return
 	}
@@ -79,6 +80,35 @@ func (db *DB) start() {
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
 		db.askForCompaction()
 		db.background.Go(func() { db.compactWhenDue(ctx) })
+	}
+}
+
+const (
+	// watchInterval is how exact the ages of transactions are.
+	watchInterval = time.Second
+	// watchesPerAge is how often a transaction is looked at while its snapshot
+	// may live.
+	watchesPerAge = 8
+)
+
+// watchTransactions notices the open transactions, so that their ages are known,
+// and ends those that are too old.
+func (db *DB) watchTransactions(ctx context.Context) {
+	limit, interval := db.opts.MaxSnapshotAge, watchInterval
+	if limit > 0 {
+		interval = max(time.Millisecond, min(interval, limit/watchesPerAge))
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if ended := db.manager.Watch(now, limit); ended > 0 {
+				db.opts.Logger.Warn("transactions ended: their snapshots were too old", "count", ended, "limit", limit)
+			}
+		}
 	}
 }
 

@@ -74,6 +74,17 @@ type Options struct {
 	// MaxRetries bounds how often Update runs a function again after a
 	// conflict, 100 by default. Negative: never.
 	MaxRetries int
+	// MaxSnapshotAge is how old a transaction's snapshot may become. An older one
+	// is ended: its changes are rolled back, its snapshot no longer holds back
+	// old rows, and every further call of it, iterators included, returns
+	// ErrSnapshotTooOld. That happens between two calls, never during one, and up
+	// to a quarter later than said. It applies to CrossCheck too. 0 means no
+	// limit.
+	MaxSnapshotAge time.Duration
+	// TraceTransactions notes where transactions begin, for DB.OpenTransactions
+	// and for the error of a Close that had to end some. It costs about a
+	// microsecond a transaction.
+	TraceTransactions bool
 	// VerifyOnOpen reads and checks every array and index file before Open
 	// returns. Damage then has a substitute: an older checkpoint, a rebuilt
 	// index. Without it, damage inside a file is found when that part is first
@@ -143,6 +154,8 @@ func (o *Options) validate() error {
 		return invalidOption("SegmentBytes is %d, not a power of two in [%d, %d]", o.SegmentBytes, logstream.MinSegmentBytes, logstream.MaxSegmentBytes)
 	case o.MemoryLimit < 0:
 		return invalidOption("MemoryLimit is %d, negative", o.MemoryLimit)
+	case o.MaxSnapshotAge < 0:
+		return invalidOption("MaxSnapshotAge is %v, negative", o.MaxSnapshotAge)
 	}
 	if o.IndexStrategy != "" {
 		_, err := strategyNamed(o.IndexStrategy)

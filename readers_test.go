@@ -1,8 +1,10 @@
 package rekindle_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
 var hotUpdates = flag.Int("hot.updates", 40_000, "updates of TestHotRowsUnderAnOldReader for each strategy")
@@ -150,4 +153,119 @@ func hotUpdate(t *testing.T, db *rekindle.DB, items *rekindle.Table[item], n int
 			}
 		})
 	}
+}
+
+// tooOld waits until a transaction says that it was ended for its age.
+func tooOld(t *testing.T, call func() error) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool { err = call(); return err != nil }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, err, rekindle.ErrSnapshotTooOld)
+}
+
+func TestMaxSnapshotAge(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MaxSnapshotAge: 20 * time.Millisecond, CheckpointBytes: -1})
+	update(t, db, func(tx *rekindle.Tx) {
+		for id := range int64(300) {
+			require.NoError(t, items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id)}))
+		}
+	})
+	get := func(tx *rekindle.Tx) func() error {
+		return func() error { return items.Get(tx, &item{ID: 1}) }
+	}
+	t.Run("reader", func(t *testing.T) {
+		tx, err := db.Begin(t.Context(), false)
+		require.NoError(t, err)
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Update(tx, &item{ID: 1, Name: "1", Group: 1})) })
+		tooOld(t, get(tx))
+		require.Zero(t, settle(t, db).OldVersions)
+		for range 3 * 64 { // whoever comes later does not get its session before it knows
+			require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error { return items.Get(tx, &item{ID: 1}) }))
+			require.ErrorIs(t, get(tx)(), rekindle.ErrSnapshotTooOld)
+		}
+		require.ErrorIs(t, tx.Rollback(), rekindle.ErrSnapshotTooOld)
+		require.ErrorIs(t, tx.Rollback(), rekindle.ErrTxDone)
+	})
+	t.Run("writer", func(t *testing.T) {
+		tx, err := db.Begin(t.Context(), true)
+		require.NoError(t, err)
+		require.NoError(t, items.Update(tx, &item{ID: 2, Name: "new"}))
+		require.NoError(t, items.Insert(tx, &item{ID: 1000, Name: "inserted"}))
+		tooOld(t, get(tx))
+		update(t, db, func(tx *rekindle.Tx) {
+			require.NoError(t, items.Update(tx, &item{ID: 2, Name: "inserted"}))
+			require.NoError(t, items.Insert(tx, &item{ID: 1000, Name: "new"}))
+		})
+		require.ErrorIs(t, tx.Commit(t.Context()), rekindle.ErrSnapshotTooOld)
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Delete(tx, &item{ID: 1000})) })
+	})
+	t.Run("iterator", func(t *testing.T) {
+		tx, err := db.Begin(t.Context(), false)
+		require.NoError(t, err)
+		rows := 0
+		for _, err = range items.All(tx) {
+			if err != nil {
+				break
+			}
+			rows++
+			time.Sleep(time.Millisecond)
+		}
+		require.ErrorIs(t, err, rekindle.ErrSnapshotTooOld)
+		require.Less(t, rows, 300)
+		require.ErrorIs(t, tx.Rollback(), rekindle.ErrSnapshotTooOld)
+	})
+	t.Run("View and Update", func(t *testing.T) {
+		slow := func(tx *rekindle.Tx) error { tooOld(t, get(tx)); return get(tx)() }
+		require.ErrorIs(t, db.View(t.Context(), slow), rekindle.ErrSnapshotTooOld)
+		calls := 0
+		err := db.Update(t.Context(), func(tx *rekindle.Tx) error { calls++; tooOld(t, get(tx)); return nil })
+		require.ErrorIs(t, err, rekindle.ErrSnapshotTooOld, "its commit")
+		require.Equal(t, 1, calls, "it is not tried again")
+	})
+	require.EqualValues(t, 5, db.Stats().SnapshotsTooOld)
+	require.Zero(t, db.Stats().OpenTransactions)
+	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestCloseNamesLeaks: the error of Close says what was left open and where it
+// began; OpenTransactions and Stats have said so before.
+func TestCloseNamesLeaks(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{TraceTransactions: true})
+	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1, Name: "1"})) })
+	before := db.Stats()
+	require.Zero(t, before.OldestSnapshotAge)
+	leak := func(writable bool) *rekindle.Tx {
+		tx, err := db.Begin(t.Context(), writable)
+		require.NoError(t, err)
+		return tx
+	}
+	leak(true)
+	db.Stats() // sees it for the first time
+	time.Sleep(5 * time.Millisecond)
+	reader := leak(false)
+	next, stop := iter.Pull2(items.All(reader))
+	_, err, _ := next()
+	require.NoError(t, err)
+
+	stats := db.Stats()
+	require.Equal(t, 2, stats.OpenTransactions)
+	require.GreaterOrEqual(t, stats.OldestSnapshotAge, 5*time.Millisecond)
+	require.Equal(t, before.VisibleCTS, stats.OldestSnapshot)
+	open := db.OpenTransactions()
+	require.Len(t, open, 2)
+	require.Equal(t, []bool{true, false}, []bool{open[0].Writable, open[1].Writable})
+	require.Contains(t, open[0].Began(), "TestCloseNamesLeaks")
+	require.NotContains(t, open[0].Began(), "rekindle.(*DB)")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = db.Close(ctx)
+	require.ErrorIs(t, err, rekindle.ErrOpenTransactions)
+	var leaks *rekindle.OpenTransactionsError
+	require.ErrorAs(t, err, &leaks)
+	require.Len(t, leaks.Transactions, 2)
+	require.Equal(t, 1, leaks.Transactions[1].Iterators)
+	require.Regexp(t, `still open: 2; writable, .* old, begun at .*readers_test.go:\d+; read-only, .* old, open iterators: 1, begun at .*readers_test.go:\d+`, leaks.Error())
+	stop()
+	require.ErrorIs(t, reader.Rollback(), rekindle.ErrClosed)
 }

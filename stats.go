@@ -3,7 +3,9 @@ package rekindle
 import (
 	"runtime/metrics"
 	"sync"
+	"time"
 
+	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/recovery"
 )
 
@@ -19,13 +21,16 @@ type Stats struct {
 	VisibleCTS     uint64 // newest commit that transactions see
 	DurableCTS     uint64 // newest commit that a crash cannot take back
 	Watermark      uint64 // commits up to here have no older versions
-	OldestSnapshot uint64 // of an open transaction; VisibleCTS if there is none
+	OldestSnapshot uint64 // of an open transaction or a running checkpoint; VisibleCTS if there is none
 	CheckpointCTS  uint64 // what the newest checkpoint describes
+
+	OldestSnapshotAge time.Duration // to within a second
 
 	OpenTransactions int
 	Commits          uint64 // that changed something
 	Aborts           uint64 // that had changed something
 	Conflicts        uint64 // statements refused with ErrConflict
+	SnapshotsTooOld  uint64 // transactions ended for Options.MaxSnapshotAge
 
 	LoggedBytes       uint64 // of records written by transactions, a total
 	LogSegments       int    // files that hold records, or held them
@@ -52,7 +57,9 @@ type Stats struct {
 	IndexEntries    int64 // garbage included
 	RowIDs          int64 // row identities that are not free: rows, and deleted ones that the collector has not reached. Those that Open found free count until they are looked up in the background
 	RowIDHighWater  int64 // row identities ever used, in all tables: what the arrays have room for
-	GarbageQueued   int   // pieces waiting for the watermark or the collector
+	GarbageQueued   int   // pieces of garbage: held ones, and those that the collector has not got to
+	GarbageHeld     int   // of them, those that open snapshots still see
+	OldVersions     int   // row versions behind newer ones; some that have just gone may be counted
 	GarbageSuspects int   // of them, index entries that may be dangling
 	GarbageFailed   int64 // pieces given up because of an error
 }
@@ -73,17 +80,33 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
+// OpenTransaction describes a transaction that has begun and not ended. Its
+// method Began says where, if Options.TraceTransactions is set.
+type OpenTransaction = fault.OpenTransaction
+
+// OpenTransactions describes the open transactions, oldest first: whoever holds
+// back memory and disk space is among the first. On a closed database there are
+// none.
+func (db *DB) OpenTransactions() []OpenTransaction {
+	if db.enter() != nil {
+		return nil
+	}
+	defer db.leave()
+	return db.manager.OpenTransactions(time.Now())
+}
+
 func (db *DB) transactionStats(s *Stats) {
 	counters := db.manager.Counters()
 	s.VisibleCTS = db.log.Visible()
 	s.DurableCTS = db.log.Durable()
 	s.Watermark = db.manager.Watermark()
 	s.OldestSnapshot = s.VisibleCTS
-	if oldest, ok := db.manager.OldestSnapshot(); ok {
-		s.OldestSnapshot = oldest
+	if oldest, age, ok := db.manager.OldestSnapshot(time.Now()); ok {
+		s.OldestSnapshot, s.OldestSnapshotAge = oldest, age
 	}
 	s.OpenTransactions = db.manager.Open()
 	s.Commits, s.Aborts, s.Conflicts = counters.Commits, counters.Aborts, counters.Conflicts
+	s.SnapshotsTooOld = counters.Expired
 }
 
 func (db *DB) storageStats(s *Stats) {
@@ -125,7 +148,8 @@ func (db *DB) tableStats(s *Stats) {
 	counters := db.manager.Counters()
 	s.RowsFrozen, s.RowsOnline, s.ColdReads = counters.Frozen, counters.Online, counters.ColdReads
 	garbage := db.collector.Stats()
-	s.GarbageQueued, s.GarbageSuspects, s.GarbageFailed = garbage.Backlog, garbage.Suspects, garbage.Failed
+	s.GarbageQueued, s.GarbageHeld, s.GarbageFailed = garbage.Backlog, garbage.Held, garbage.Failed
+	s.OldVersions, s.GarbageSuspects = garbage.Versions, garbage.Suspects
 }
 
 // processMemory asks the Go runtime for its figures. It keeps the samples, so

@@ -345,6 +345,7 @@ func (c *Collector) Suspects(f func(txn.Garbage)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.take()
+	c.m.Garbage.Wake()
 	suspects := func(g txn.Garbage) {
 		if g.Kind == txn.GarbageSuspect {
 			f(g)
@@ -368,7 +369,8 @@ func (c *Collector) Add(g txn.Garbage) {
 type Stats struct {
 	Backlog  int   // pieces not worked off
 	Held     int   // those of them that wait for an old snapshot to go
-	Suspects int   // those of them that are index entries to examine
+	Versions int   // among Backlog: row versions that newer ones have replaced
+	Suspects int   // among Backlog: index entries that may be dangling
 	Removed  int64 // index entries removed
 	InUse    int64 // suspects whose entry turned out to be in use
 	Recycled int64 // row identities made free
@@ -382,10 +384,15 @@ func (c *Collector) Stats() Stats {
 	return Stats{
 		Backlog:  c.Backlog(),
 		Held:     c.held.count,
-		Suspects: c.waiting.Suspects() + c.due.Suspects() + c.held.suspects() + c.m.Garbage.Suspects(),
+		Versions: c.countKind(txn.GarbageVersions),
+		Suspects: c.countKind(txn.GarbageSuspect),
 		Removed:  c.removed.Load(),
 		InUse:    c.inUse.Load(),
 		Recycled: c.recycled.Load(),
 		Failed:   c.failed.Load(),
 	}
+}
+
+func (c *Collector) countKind(kind txn.GarbageKind) int {
+	return c.due.Count(kind) + c.waiting.Count(kind) + c.held.countKind(kind) + c.m.Garbage.Count(kind)
 }

@@ -81,16 +81,17 @@ func (h *held) release(present *txn.Snapshots, due *txn.GarbageList) {
 	}
 }
 
+// countKind returns the number of pieces of a kind.
+func (h *held) countKind(kind txn.GarbageKind) (n int) {
+	for _, list := range h.lists {
+		n += list.pieces.Count(kind)
+	}
+	return n
+}
+
 // all calls f with each piece.
 func (h *held) all(f func(txn.Garbage)) {
 	for _, list := range h.lists {
 		list.pieces.All(f)
 	}
-}
-
-func (h *held) suspects() (n int) {
-	for _, list := range h.lists {
-		n += list.pieces.Suspects()
-	}
-	return n
 }

@@ -16,6 +16,7 @@ import (
 func (tx *Tx) Commit(ctx context.Context) error {
 	s, err := tx.enter()
 	if err != nil {
+		tx.acknowledge()
 		return err
 	}
 	if len(s.writes) == 0 {
@@ -29,6 +30,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 func (tx *Tx) Rollback() error {
 	s, err := tx.enter()
 	if err != nil {
+		tx.acknowledge()
 		return err
 	}
 	s.abort()
@@ -51,7 +53,7 @@ func (tx *Tx) SetDurability(d logstream.Durability) error {
 // what is visible, so it waits until that cannot be lost any more.
 func (s *session) endReading(ctx context.Context) error {
 	log := s.m.Log
-	wait := s.writable && s.durability.Mode == logstream.Sync && s.readCTS > log.Durable()
+	wait := s.writable.Load() && s.durability.Mode == logstream.Sync && s.readCTS > log.Durable()
 	s.release()
 	if wait {
 		return log.Flush(ctx)
@@ -297,6 +299,11 @@ func (s *session) suspectOldKeys(w *write, cts uint64) {
 
 // abort takes all versions off their slots and ends the transaction.
 func (s *session) abort() {
+	s.undo()
+	s.release()
+}
+
+func (s *session) undo() {
 	s.mu.Lock()
 	s.h.Pin()
 	for i := len(s.writes) - 1; i >= 0; i-- {
@@ -313,5 +320,4 @@ func (s *session) abort() {
 		s.m.aborts.Add(1)
 	}
 	s.forget()
-	s.release()
 }

@@ -21,6 +21,8 @@ const (
 	// GarbageRow: the slot is empty and all suspects before this are worked
 	// off; the ordinal may be used again.
 	GarbageRow
+
+	garbageKinds // how many there are, plus one
 )
 
 // Garbage is one piece of work for the collector, due when the horizon has
@@ -71,8 +73,8 @@ func (q *Queue) Take(waiting, due *GarbageList) {
 // Len returns how many pieces have not been taken.
 func (q *Queue) Len() int { return int(q.waiting.length.Load() + q.due.length.Load()) }
 
-// Suspects returns how many of them are suspects.
-func (q *Queue) Suspects() int { return q.waiting.suspects() + q.due.suspects() }
+// Count returns how many of them are of a kind.
+func (q *Queue) Count(kind GarbageKind) int { return q.waiting.countKind(kind) + q.due.countKind(kind) }
 
 func (q *Queue) add(g Garbage) {
 	f := &q.waiting
@@ -84,11 +86,13 @@ func (q *Queue) add(g Garbage) {
 	f.mu.Unlock()
 	f.length.Add(1)
 	if q.asleep.Load() && q.asleep.Swap(false) {
-		q.wakeUp()
+		q.Wake()
 	}
 }
 
-func (q *Queue) wakeUp() {
+// Wake makes Wait return: for who has taken garbage while the collector may have
+// been about to wait for it.
+func (q *Queue) Wake() {
 	select {
 	case q.wake <- struct{}{}:
 	default: // it has a token already
@@ -124,10 +128,10 @@ func (f *fifo) take(into *GarbageList) {
 	f.length.Add(-int64(taken))
 }
 
-func (f *fifo) suspects() int {
+func (f *fifo) countKind(kind GarbageKind) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.list.Suspects()
+	return f.list.Count(kind)
 }
 
 // GarbageList is a queue of garbage without pointers per element. It is not
@@ -136,8 +140,7 @@ type GarbageList struct {
 	chunks []*garbageChunk
 	spare  *garbageChunk
 	count  int
-
-	suspects int // of count
+	kinds  [garbageKinds]int
 }
 
 const garbageChunkItems = 4096
@@ -164,9 +167,7 @@ func (l *GarbageList) Add(g Garbage) {
 	c.keys = append(c.keys, g.Key...)
 	c.items = append(c.items, garbageItem{g.CTS, g.Row, g.Kind, g.Index, from, uint32(len(c.keys))})
 	l.count++
-	if g.Kind == GarbageSuspect {
-		l.suspects++
-	}
+	l.kinds[g.Kind]++
 }
 
 func (l *GarbageList) tail() *garbageChunk {
@@ -199,9 +200,7 @@ func (c *garbageChunk) at(i int) Garbage {
 // Drop removes the oldest piece.
 func (l *GarbageList) Drop() {
 	c := l.chunks[0]
-	if c.items[c.next].kind == GarbageSuspect {
-		l.suspects--
-	}
+	l.kinds[c.items[c.next].kind]--
 	c.next++
 	l.count--
 	if c.next < len(c.items) {
@@ -218,8 +217,8 @@ func (l *GarbageList) Drop() {
 // Len returns the number of pieces.
 func (l *GarbageList) Len() int { return l.count }
 
-// Suspects returns how many of the pieces are suspects.
-func (l *GarbageList) Suspects() int { return l.suspects }
+// Count returns the number of pieces of a kind.
+func (l *GarbageList) Count(kind GarbageKind) int { return l.kinds[kind] }
 
 // All calls f with each piece, oldest first; keys are valid during the call.
 func (l *GarbageList) All(f func(Garbage)) {
@@ -240,6 +239,8 @@ func (l *GarbageList) At(i int) Garbage {
 func (l *GarbageList) Append(other *GarbageList) {
 	l.chunks = append(l.chunks, other.chunks...)
 	l.count += other.count
-	l.suspects += other.suspects
-	other.chunks, other.count, other.suspects = nil, 0, 0
+	for kind, n := range other.kinds {
+		l.kinds[kind] += n
+	}
+	other.chunks, other.count, other.kinds = nil, 0, [garbageKinds]int{}
 }

@@ -40,6 +40,9 @@ type Config struct {
 	// to be kept back.
 	MemoryLimit bool
 
+	// Trace says that it is noted where transactions begin.
+	Trace bool
+
 	// Assist, if set, is called before a transaction that may write begins, so
 	// that writers help a collector that cannot keep up.
 	Assist func()
@@ -55,6 +58,7 @@ type Manager struct {
 	tombstones tombstones
 	table      atomic.Pointer[sessionTable]
 	grow       sync.Mutex
+	watch      sync.Mutex    // guards what is seen of the sessions
 	horizon    atomic.Uint64 // published, see eachSnapshot
 	closed     atomic.Bool
 	owners     atomic.Uint64
@@ -63,6 +67,7 @@ type Manager struct {
 	commits   atomic.Uint64
 	aborts    atomic.Uint64
 	conflicts atomic.Uint64
+	expired   atomic.Uint64
 
 	recent        recentReads
 	crowded       atomic.Bool
@@ -98,6 +103,9 @@ func (m *Manager) Begin(ctx context.Context, writable bool) (Tx, error) {
 	if m.closed.Load() {
 		s.release()
 		return Tx{}, fault.ErrClosed
+	}
+	if m.Trace {
+		s.origin.note()
 	}
 	if writable && m.Assist != nil {
 		m.Assist() // Close waits for the claimed session
@@ -136,6 +144,7 @@ type Counters struct {
 	Commits   uint64
 	Aborts    uint64
 	Conflicts uint64
+	Expired   uint64 // ended by Watch
 	Frozen    uint64 // rows that left memory for the log
 	Online    uint64 // rows that came into memory from the log
 	ColdReads uint64 // records read from the log for transactions
@@ -147,6 +156,7 @@ func (m *Manager) Counters() Counters {
 		Commits:   m.commits.Load(),
 		Aborts:    m.aborts.Load(),
 		Conflicts: m.conflicts.Load(),
+		Expired:   m.expired.Load(),
 		Frozen:    m.frozen.Load(),
 		Online:    m.broughtOnline.Load(),
 		ColdReads: m.coldReads.Load(),

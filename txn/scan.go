@@ -74,6 +74,7 @@ func (tx *Tx) Scan(t *Table, number int, r index.Range, expect int) *Iterator {
 	it.opened = s.statement.Load()
 	it.scanBuffers = s.takeBuffers()
 	it.batch.First = min(expect, index.FullFill)
+	s.iterators.Add(1)
 	s.leave()
 	return it
 }
@@ -86,6 +87,7 @@ func (it *Iterator) Close() {
 	}
 	if s, err := it.tx.enter(); err == nil {
 		s.giveBuffers(it.scanBuffers)
+		s.iterators.Add(-1)
 		s.leave()
 	}
 	it.scanBuffers, it.more = nil, false

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/rekindledb/rekindle/indirection"
@@ -15,14 +16,16 @@ import (
 	"github.com/rekindledb/rekindle/rowid"
 )
 
-// The state word of a session: generation << 2 | busy | active. One
+// The state word of a session: generation << 3 | expired | busy | active. One
 // compare-and-swap enters an operation, and tells a transaction that has ended
 // (other generation) from one that another goroutine is inside of. Busy without
-// active is a session in use by a Pin.
+// active is a session in use by a Pin. Expired alone is one whose transaction was
+// ended for its age: it waits for its owner to find out.
 const (
 	stateActive  = uint64(1)
 	stateBusy    = uint64(2)
-	generationAt = 2
+	stateExpired = uint64(4)
+	generationAt = 3
 )
 
 // session is the reusable part of a transaction: epoch handle, snapshot slot
@@ -37,6 +40,10 @@ type session struct {
 	m *Manager
 	h *epoch.Handle
 
+	seen      sighting
+	origin    *origin      // nil unless transactions are traced
+	iterators atomic.Int32 // open ones
+
 	// mu is held by every statement that writes and while the transaction
 	// ends, so that a checkpoint can look at the write set.
 	mu sync.Mutex
@@ -44,7 +51,7 @@ type session struct {
 	generation uint64
 	owner      uint64 // begin field of this transaction's versions
 	readCTS    uint64
-	writable   bool
+	writable   atomic.Bool // changed by start only
 	durability logstream.Durability
 
 	writes    []write
@@ -137,8 +144,13 @@ func (tx *Tx) refusal() error {
 		return fault.ErrClosed
 	}
 	state := tx.s.state.Load()
-	if state>>generationAt == tx.generation && state&stateActive != 0 {
+	switch {
+	case state>>generationAt != tx.generation:
+		return fault.ErrTxDone
+	case state&stateActive != 0:
 		return fault.ErrTxBusy
+	case state&stateExpired != 0:
+		return fault.ErrSnapshotTooOld
 	}
 	return fault.ErrTxDone
 }
@@ -149,7 +161,9 @@ func (s *session) leave() {
 
 // start makes a claimed session a transaction and opens it for operations.
 func (s *session) start(writable bool) {
-	s.writable = writable
+	if s.writable.Load() != writable {
+		s.writable.Store(writable)
+	}
 	s.durability = s.m.Durability
 	s.readCTS = s.register(func() uint64 { return s.m.snapshotCTS(writable) })
 	if writable {
@@ -163,15 +177,27 @@ func (s *session) start(writable bool) {
 // release ends the transaction: the snapshot no longer holds the watermark and
 // the session may be claimed again.
 func (s *session) release() {
+	s.reset()
+	s.state.Store(s.generation << generationAt)
+}
+
+// reset drops everything of the transaction but its claim of the session. Most
+// transactions have changed nothing and iterate over nothing: a load costs less
+// than a store.
+func (s *session) reset() {
 	s.snapshot.Store(0)
-	s.statement.Store(0)
+	if s.statement.Load() != 0 {
+		s.statement.Store(0)
+	}
+	if s.iterators.Load() != 0 {
+		s.iterators.Store(0)
+	}
 	s.unique = uniqueCheck{}
 	for _, b := range [...]*[]byte{&s.row, &s.base, &s.key, &s.pending, &s.cold, &s.call.Key, &s.call.Row} {
 		if cap(*b) > keptBytes {
 			*b = nil
 		}
 	}
-	s.state.Store(s.generation << generationAt)
 }
 
 // sessionChunk sessions are added at a time; chunks never move.
@@ -202,7 +228,7 @@ func (m *Manager) acquire() *session {
 
 func (s *session) claim() bool {
 	state := s.state.Load()
-	if state&(stateActive|stateBusy) != 0 {
+	if state&(stateActive|stateBusy|stateExpired) != 0 {
 		return false
 	}
 	generation := state>>generationAt + 1
@@ -227,6 +253,9 @@ func (m *Manager) addSessions(length int) {
 		chunk[i].m = m
 		chunk[i].call.s = &chunk[i]
 		chunk[i].h = m.Epochs.Register()
+		if m.Trace {
+			chunk[i].origin = &origin{}
+		}
 	}
 	m.table.Store(&sessionTable{chunks: append(append([]*[sessionChunk]session(nil), old.chunks...), chunk)})
 }
@@ -239,20 +268,23 @@ func stackHash() int {
 }
 
 // Close refuses all further operations, waits for those under way and rolls
-// back what is open. It returns the number of transactions it ended.
-func (m *Manager) Close() int {
+// back what is open. It returns the transactions it ended, oldest first.
+func (m *Manager) Close() []fault.OpenTransaction {
 	if m.closed.Swap(true) {
-		return 0
+		return nil
 	}
-	open := 0
-	t := m.table.Load()
+	m.watch.Lock()
+	defer m.watch.Unlock()
+	var ended []fault.OpenTransaction
+	t, now := m.table.Load(), time.Now()
 	for i := range t.len() {
 		if s := t.at(i); s.seize() {
+			age, _, _ := s.sight(now)
+			ended = append(ended, s.describe(age))
 			s.abort()
-			open++
 		}
 	}
-	return open
+	return oldestFirst(ended)
 }
 
 // seize claims an active session from its transaction, once the operation

@@ -87,14 +87,6 @@ func (m *Manager) eachSnapshot(f func(cts uint64)) (horizon uint64) {
 	return horizon
 }
 
-// OldestSnapshot returns the oldest registered snapshot; ok is false when
-// there is none.
-func (m *Manager) OldestSnapshot() (cts uint64, ok bool) {
-	cts = pendingSnapshot
-	m.eachSnapshot(func(snapshot uint64) { cts, ok = min(cts, snapshot), true })
-	return cts, ok
-}
-
 // Pin is a registered snapshot without a transaction: what a checkpoint holds
 // back the watermark with.
 type Pin struct {

@@ -58,7 +58,7 @@ func (s *session) noteMove(w *write, index int) {
 
 // beginStatement starts a statement that changes rows.
 func (s *session) beginStatement() error {
-	if !s.writable {
+	if !s.writable.Load() {
 		return fault.ErrTxReadOnly
 	}
 	s.mu.Lock()
