@@ -102,6 +102,9 @@ func (c *catalog) open(ctx context.Context, id rowid.Table, s *schema.Table) err
 	if err := c.db.state.OpenIndexes(ctx, c.db.log, t, c.spec(t)); err != nil {
 		return err
 	}
+	for number, ix := range t.Indexes {
+		t.Indexes[number] = c.db.repairable(t, number, ix)
+	}
 	c.add(t)
 	return nil
 }
@@ -192,7 +195,7 @@ func (c *catalog) create(ctx context.Context, s *schema.Table) (*txn.Table, erro
 		if err != nil {
 			return nil, errors.Join(err, closeIndexes(t))
 		}
-		t.Indexes = append(t.Indexes, ix)
+		t.Indexes = append(t.Indexes, c.db.repairable(t, number, ix))
 	}
 	if err := c.store(ctx, id, s); err != nil {
 		return nil, errors.Join(err, closeIndexes(t))

@@ -49,6 +49,7 @@ type DB struct {
 	checkpointer *recovery.Checkpointer // nil when read-only
 	growth       growth
 	compaction   chan struct{} // a token: there was a checkpoint, the log may want to be compacted
+	repairs      repairs
 
 	background sync.WaitGroup
 	life       context.Context // ends when Close takes things down
@@ -85,6 +86,7 @@ func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
 		return nil, err
 	}
 	db.catalog.db = db
+	db.repairs.due = make(chan damagedIndex, repairQueue)
 	if err := db.open(ctx, dir); err != nil {
 		return nil, errors.Join(err, db.release(ctx))
 	}

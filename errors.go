@@ -55,6 +55,10 @@ var (
 	ErrForeignFile = fault.ErrForeignFile
 	// ErrMissingFile: a file that the database needs is not there.
 	ErrMissingFile = fault.ErrMissingFile
+	// ErrIndexDamaged: the files of an index turned out to be damaged while it was
+	// in use. It is being rebuilt from the rows; until then what has to be looked
+	// up in it fails with this error, which wraps what was found.
+	ErrIndexDamaged = fault.ErrIndexDamaged
 	// ErrNoSpace: the disk has no room for the commit. Nothing was published.
 	ErrNoSpace = fault.ErrNoSpace
 	// ErrMemoryLimit: Options.MemoryLimit is reached.

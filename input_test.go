@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -513,33 +514,58 @@ func TestDamagedSuspects(t *testing.T) {
 }
 
 // checkHarmed looks at a disk with a damaged file: whatever is answered is true.
+// checkHarmed opens without looking for damage: what meets it is told so, and the
+// index is rebuilt while the database is in use.
 func checkHarmed(t *testing.T, disk *vfs.Mem, want []item) {
 	t.Helper()
-	db, err := rekindle.Open(t.Context(), "/db", rekindle.Options{CheckpointBytes: -1}.OnFS(disk))
-	if err != nil {
-		requireFileError(t, err)
-		return
-	}
-	defer db.Close(t.Context())
-	items, err := rekindle.OpenTable[item](t.Context(), db, "items")
-	require.NoError(t, err)
-	err = db.View(t.Context(), func(tx *rekindle.Tx) error {
-		for _, row := range want {
-			for _, get := range []func(*item) error{
-				func(r *item) error { r.ID = row.ID; return items.Get(tx, r) },
-				func(r *item) error { r.Name = row.Name; return items.GetBy(tx, "name", r) },
-			} {
-				var got item
-				if err := get(&got); err != nil {
+	db, items := openItems(t, disk, rekindle.Options{CheckpointBytes: -1})
+	met := len(db.RecoveryReport().Fallbacks) > 0
+	lookUp := func() (failed error) {
+		require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+			for _, err := range items.Scan(tx, rekindle.Query{Index: "group"}) {
+				if failed = err; err != nil {
 					requireFileError(t, err)
-				} else {
-					require.Equal(t, row, got)
 				}
 			}
-		}
-		return nil
+			for _, row := range want {
+				for _, get := range []func(*item) error{
+					func(r *item) error { r.ID = row.ID; return items.Get(tx, r) },
+					func(r *item) error { r.Name = row.Name; return items.GetBy(tx, "name", r) },
+				} {
+					var got item
+					if err := get(&got); err != nil {
+						requireFileError(t, err)
+						require.ErrorIs(t, err, rekindle.ErrIndexDamaged)
+						failed = err
+					} else {
+						require.Equal(t, row, got)
+					}
+				}
+			}
+			return nil
+		}))
+		return failed
+	}
+	if lookUp() != nil {
+		met = true
+		require.Eventually(t, func() bool { return lookUp() == nil }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return db.Stats().IndexRepairs > 0 }, 10*time.Second, time.Millisecond)
+	}
+	require.Equal(t, want, allItems(t, db, items))
+	update(t, db, func(tx *rekindle.Tx) {
+		require.ErrorIs(t, items.Insert(tx, &item{ID: -1, Name: want[0].Name}), rekindle.ErrDuplicateKey)
+		require.NoError(t, items.Insert(tx, &item{ID: -1, Name: "after the damage"}))
 	})
+	_, err := db.CrossCheck(t.Context())
 	require.NoError(t, err)
+	require.NoError(t, db.Close(t.Context()))
+	if !met {
+		return // nothing has read the damaged place
+	}
+	db, items = openItems(t, disk, rekindle.Options{VerifyOnOpen: true})
+	require.Empty(t, db.RecoveryReport().Fallbacks)
+	require.Len(t, allItems(t, db, items), len(want)+1)
+	require.NoError(t, db.Close(t.Context()))
 }
 
 func requireFileError(t *testing.T, err error) {

@@ -64,6 +64,7 @@ func (db *DB) start() {
 		db.background.Go(func() { db.freezer.Run(ctx) })
 	}
 	db.background.Go(func() { db.watchTransactions(ctx) })
+	db.background.Go(func() { db.repairWhenDue(ctx) })
 	if db.opts.ReadOnly {
 		return
 	}

@@ -88,7 +88,9 @@ type Options struct {
 	// VerifyOnOpen reads and checks every array and index file before Open
 	// returns. Damage then has a substitute: an older checkpoint, a rebuilt
 	// index. Without it, damage inside a file is found when that part is first
-	// used, and calls that need it return ErrCorrupt.
+	// used: calls that need it return ErrCorrupt, those that need an index
+	// ErrIndexDamaged until it has been rebuilt from the rows, which begins at
+	// once and takes about a second per million rows.
 	VerifyOnOpen bool
 	// Logger gets warnings, such as damage found and worked around. Nil discards.
 	Logger *slog.Logger

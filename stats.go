@@ -62,6 +62,7 @@ type Stats struct {
 	OldVersions     int   // row versions behind newer ones; some that have just gone may be counted
 	GarbageSuspects int   // of them, index entries that may be dangling
 	GarbageFailed   int64 // pieces given up because of an error
+	IndexRepairs    int64 // indexes that were found damaged in use and rebuilt
 }
 
 // Stats returns the present figures, on a closed database zeros. It reads
@@ -147,6 +148,7 @@ func (db *DB) tableStats(s *Stats) {
 	}
 	counters := db.manager.Counters()
 	s.RowsFrozen, s.RowsOnline, s.ColdReads = counters.Frozen, counters.Online, counters.ColdReads
+	s.IndexRepairs = db.repairs.done.Load()
 	garbage := db.collector.Stats()
 	s.GarbageQueued, s.GarbageHeld, s.GarbageFailed = garbage.Backlog, garbage.Held, garbage.Failed
 	s.OldVersions, s.GarbageSuspects = garbage.Versions, garbage.Suspects

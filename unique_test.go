@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,8 @@ type crowd struct {
 	refused atomic.Int64
 }
 
+const crowdSeats = 25
+
 // TestUniqueKeysFoughtFor: a statement may fail when its version already stands
 // in the row, over an earlier version of the same transaction. What that one has
 // taken must stay taken meanwhile, and all that the failed one left must go.
@@ -47,15 +50,22 @@ func TestUniqueKeysFoughtFor(t *testing.T) {
 			c := &crowd{db: db, seats: seats}
 			c.run(t, time.Second)
 			t.Logf("%d commits, %d statements refused", c.commits.Load(), c.refused.Load())
-			_, err = db.CrossCheck(t.Context())
-			require.NoError(t, err)
 			require.Positive(t, c.refused.Load())
-			want := before + 3*c.count(t)
-			require.Eventually(t, func() bool { return db.Stats().IndexEntries == want }, 10*time.Second, time.Millisecond,
-				"entries of keys that no row has stay behind")
-			require.NoError(t, db.Close(t.Context()))
+			c.check(t, before)
 		})
 	}
+}
+
+// check closes the database when its indexes are what they should be; others
+// is how many entries they have that are not of seats.
+func (c *crowd) check(t *testing.T, others int64) {
+	_, err := c.db.CrossCheck(t.Context())
+	require.NoError(t, err)
+	want := others + 3*c.count(t)
+	left := int64(0)
+	require.Eventually(t, func() bool { left = c.db.Stats().IndexEntries - want; return left == 0 }, 3*time.Second, time.Millisecond,
+		"entries of keys that no row has stay behind %d", left)
+	require.NoError(t, c.db.Close(t.Context()))
 }
 
 func (c *crowd) run(t *testing.T, d time.Duration) {
@@ -96,7 +106,7 @@ func (c *crowd) change(t *testing.T, rng *rand.Rand) error {
 	for range 1 + rng.IntN(4) {
 		err := c.statement(tx, rng)
 		switch {
-		case errors.Is(err, rekindle.ErrConflict):
+		case errors.Is(err, rekindle.ErrConflict) || errors.Is(err, rekindle.ErrIndexDamaged):
 			return nil
 		case errors.Is(err, rekindle.ErrDuplicateKey):
 			c.refused.Add(1)
@@ -112,7 +122,7 @@ func (c *crowd) change(t *testing.T, rng *rand.Rand) error {
 }
 
 func (c *crowd) statement(tx *rekindle.Tx, rng *rand.Rand) error {
-	s := seat{ID: rng.Int64N(25), Name: fmt.Sprint(rng.IntN(20)), Row: rng.Int32N(4)}
+	s := seat{ID: rng.Int64N(crowdSeats), Name: fmt.Sprint(rng.IntN(20)), Row: rng.Int32N(4)}
 	if rng.IntN(4) > 0 {
 		hall := rng.Int32N(4)
 		s.Hall = &hall
@@ -132,7 +142,10 @@ func (c *crowd) statement(tx *rekindle.Tx, rng *rand.Rand) error {
 func (c *crowd) look(t *testing.T) error {
 	return c.db.View(t.Context(), func(tx *rekindle.Tx) error {
 		taken := map[string]int64{}
-		for s, err := range c.seats.All(tx) {
+		for s, err := range c.seats.Scan(tx, rekindle.Query{To: rekindle.Key(int64(crowdSeats))}) {
+			if errors.Is(err, rekindle.ErrIndexDamaged) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}
@@ -162,4 +175,70 @@ func (c *crowd) count(t *testing.T) (n int64) {
 		return nil
 	}))
 	return n
+}
+
+// TestRepairUnderLoad rebuilds every index while transactions change its rows.
+func TestRepairUnderLoad(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		if strategy == "rebuild" {
+			continue // has no files
+		}
+		t.Run(strategy, func(t *testing.T) {
+			disk := vfs.NewMem()
+			o := rekindle.Options{CheckpointBytes: -1, IndexStrategy: strategy, Durability: rekindle.None}
+			db, err := rekindle.Open(t.Context(), "/hall", o.OnFS(disk))
+			require.NoError(t, err)
+			seats, err := rekindle.OpenTable[seat](t.Context(), db, "seats")
+			require.NoError(t, err)
+			others := db.Stats().IndexEntries
+			update(t, db, func(tx *rekindle.Tx) {
+				for i := range int64(20_000) {
+					require.NoError(t, seats.Insert(tx, &seat{ID: crowdSeats + i, Name: fmt.Sprint("empty ", i)}))
+				}
+			})
+			require.NoError(t, db.Close(t.Context()))
+
+			for _, name := range indexFiles(disk) {
+				if strings.Contains(name, "/index-1-") {
+					alter(t, disk, name, spoilNodes)
+				}
+			}
+			db, err = rekindle.Open(t.Context(), "/hall", o.OnFS(disk))
+			require.NoError(t, err)
+			require.Empty(t, db.RecoveryReport().Fallbacks)
+			seats, err = rekindle.OpenTable[seat](t.Context(), db, "seats")
+			require.NoError(t, err)
+			c := &crowd{db: db, seats: seats}
+			c.run(t, time.Second)
+			require.Eventually(t, func() bool { return c.readAll(t) == nil }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return db.Stats().IndexRepairs == 3 }, 10*time.Second, time.Millisecond)
+			require.NoError(t, db.Checkpoint(t.Context()))
+			c.check(t, others)
+		})
+	}
+}
+
+// readAll reads through every index and returns the damage that it meets.
+func (c *crowd) readAll(t *testing.T) (damage error) {
+	require.NoError(t, c.db.View(t.Context(), func(tx *rekindle.Tx) error {
+		for _, name := range []string{"", "name", "place"} {
+			for _, err := range c.seats.Scan(tx, rekindle.Query{Index: name}) {
+				if err != nil {
+					require.ErrorIs(t, err, rekindle.ErrIndexDamaged)
+					damage = err
+				}
+			}
+		}
+		return nil
+	}))
+	return damage
+}
+
+// spoilNodes flips a bit in every kilobyte between the two ends of a file: these
+// are nodes.
+func spoilNodes(b []byte) []byte {
+	for at := 4096; at < len(b)*7/8; at += 1024 {
+		b[at] ^= 1
+	}
+	return b
 }

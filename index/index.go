@@ -62,6 +62,21 @@ type BatchLooker interface {
 	LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error)
 }
 
+// LookupMany is LookupBatch for any index.
+func LookupMany(ix Index, h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) ([]rowid.ID, []int, error) {
+	if b, ok := ix.(BatchLooker); ok {
+		return b.LookupBatch(h, keys, dst, ends)
+	}
+	var err error
+	for _, key := range keys {
+		if dst, err = ix.Lookup(h, key, dst); err != nil {
+			return dst, ends, err
+		}
+		ends = append(ends, len(dst))
+	}
+	return dst, ends, nil
+}
+
 // Stats describes an index at one moment; under concurrent change the figures
 // need not belong to exactly the same one.
 type Stats struct {

@@ -219,6 +219,18 @@ func (c *Checkpointer) adopt(d *draft) error {
 	return errors.Join(errs...)
 }
 
+// Replace runs f, which puts another index in the place of one, while no
+// checkpoint is under way. The next one is written even if nothing else changes.
+func (c *Checkpointer) Replace(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := f()
+	if err == nil {
+		c.incomplete = true
+	}
+	return err
+}
+
 // Close releases the mapped files.
 func (c *Checkpointer) Close() error {
 	c.mu.Lock()

@@ -218,9 +218,10 @@ func (s *State) mapArrays(ctx context.Context) error {
 }
 
 // damaged tells what is wrong with the files from what is wrong with the
-// machine: only the former is a reason to use older files.
+// machine: only the former is a reason to use older files. The format of a
+// database stands in its manifest, so a file of another one is damage too.
 func damaged(err error) bool {
-	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrMissingFile) ||
+	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrMissingFile) || errors.Is(err, fault.ErrFormat) ||
 		errors.Is(err, fault.ErrForeignFile) || errors.Is(err, fs.ErrNotExist)
 }
 

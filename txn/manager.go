@@ -74,6 +74,7 @@ type Manager struct {
 	frozen        atomic.Uint64
 	broughtOnline atomic.Uint64
 	coldReads     atomic.Uint64
+	reindexed     atomic.Bool // Reindex has been called
 }
 
 // NewManager returns a manager over a log that is ready to be written.

@@ -69,17 +69,8 @@ func (m *many) lookup(s *session, ix index.Index, keys [][]byte) (err error) {
 	for i := range keys {
 		keys[i] = searchable(keys[i])
 	}
-	if b, ok := ix.(index.BatchLooker); ok {
-		m.looked, m.ends, err = b.LookupBatch(s.h, keys, m.looked, m.ends)
-		return err
-	}
-	for _, key := range keys {
-		if m.looked, err = ix.Lookup(s.h, key, m.looked); err != nil {
-			return err
-		}
-		m.ends = append(m.ends, len(m.looked))
-	}
-	return nil
+	m.looked, m.ends, err = index.LookupMany(ix, s.h, keys, m.looked, m.ends)
+	return err
 }
 
 // loadWords loads the slots of the given rows, one after the other so that the

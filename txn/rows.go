@@ -15,6 +15,12 @@ const rowsBatch = 1024
 // indirection array and without any index: for tools, and for checking indexes.
 // The payload is valid during the call, in which tx must not be used.
 func (tx *Tx) Rows(ctx context.Context, t *Table, f func(row rowid.ID, payload []byte) error) error {
+	return t.eachSlot(ctx, func(ordinals []uint64) error { return tx.visit(t, ordinals, f) })
+}
+
+// eachSlot calls f with the ordinals of all slots that are not empty, some at a
+// time and in ascending order. The slice is overwritten after the call.
+func (t *Table) eachSlot(ctx context.Context, f func(ordinals []uint64) error) error {
 	var batch []uint64
 	for next := uint64(1); ; {
 		batch = batch[:0]
@@ -29,7 +35,7 @@ func (tx *Tx) Rows(ctx context.Context, t *Table, f func(row rowid.ID, payload [
 		if err != nil {
 			return err
 		}
-		if err := tx.visit(t, batch, f); err != nil || len(batch) < rowsBatch {
+		if err := f(batch); err != nil || len(batch) < rowsBatch {
 			return err
 		}
 	}

@@ -393,10 +393,16 @@ func (s *session) suspectChangedKeys(t *Table, ordinal uint64, next *version) {
 	}
 }
 
-// undoInsert takes back an insert that entered its row in the first n indexes.
+// undoInsert takes back an insert that entered its row in the first n indexes. A
+// Reindex may have entered it in others, and taken it for the one that has been
+// undone before under the same ordinal.
 func (s *session) undoInsert(t *Table, ordinal uint64, ref arena.Ref, n int) {
 	s.swapBack(t, ordinal, ref, 0)
-	s.freeRow(t, ordinal, s.dropKeys(t, ordinal, ref, 1<<uint(n)-1))
+	entered := uint64(1)<<uint(n) - 1
+	if s.m.reindexed.Load() {
+		entered = t.allKeys()
+	}
+	s.freeRow(t, ordinal, s.dropKeys(t, ordinal, ref, entered))
 }
 
 // freeRow gives back the ordinal of a row that has never been committed: at

@@ -33,6 +33,7 @@ var (
 	ErrCorrupt           = errors.New("corrupt file")
 	ErrForeignFile       = errors.New("file belongs to another database")
 	ErrMissingFile       = errors.New("required file is missing")
+	ErrIndexDamaged      = errors.New("index is damaged and is being rebuilt")
 	ErrNoSpace           = errors.New("no space left for the log")
 	ErrMemoryLimit       = errors.New("memory limit reached")
 	ErrCommitUnknown     = errors.New("commit outcome is unknown")
