@@ -93,4 +93,6 @@ type (
 	OpenTransactionsError = fault.OpenTransactions
 	// FileError says which file is wrong, where and how.
 	FileError = fault.File
+	// ReadError says which row could not be read from the log, and where it is.
+	ReadError = fault.Read
 )

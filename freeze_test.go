@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
 )
 
 // fillItems inserts rows of about a KiB each.
@@ -154,6 +157,59 @@ func TestModelWithBudget(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestColdReadFails: a row that cannot be read from the log is an error of the call
+// that wants it, says where it is, and is there again when the disk is.
+func TestColdReadFails(t *testing.T) {
+	const rows = 300
+	var broken atomic.Bool
+	failing := errorfs.Func(func(op vfs.Op) error {
+		if broken.Load() && op.Kind == vfs.OpReadAt && strings.HasSuffix(op.Path, ".log") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	db, items := openItems(t, errorfs.Wrap(vfs.NewMem(), failing), rekindle.Options{MemoryBudget: 200 << 10})
+	fillItems(t, db, items, rows)
+	awaitFrozen(t, db, rows+1)
+	calls := []struct { // each wants rows that the others leave alone
+		name string
+		call func(tx *rekindle.Tx) error
+	}{
+		{"get", func(tx *rekindle.Tx) error { return items.Get(tx, &item{ID: 1}) }},
+		{"many", func(tx *rekindle.Tx) error { _, err := items.GetMany(tx, []item{{ID: 2}, {ID: 3}}); return err }},
+		{"update", func(tx *rekindle.Tx) error { return items.Update(tx, &item{ID: 4, Name: "4"}) }},
+		{"delete", func(tx *rekindle.Tx) error { return items.Delete(tx, &item{ID: 5}) }},
+		{"unique", func(tx *rekindle.Tx) error { return items.Insert(tx, &item{ID: rows, Name: "6"}) }},
+		{"scan", func(tx *rekindle.Tx) error {
+			return items.Visit(tx, rekindle.Query{}, func(*item) error { return nil })
+		}},
+	}
+	for _, c := range calls {
+		t.Run(c.name, func(t *testing.T) {
+			broken.Store(true)
+			tx, err := db.Begin(t.Context(), true)
+			require.NoError(t, err)
+			defer tx.Rollback()
+			err = c.call(tx)
+			require.ErrorIs(t, err, syscall.EIO)
+			var where *rekindle.ReadError
+			require.ErrorAs(t, err, &where)
+			require.Equal(t, "items", where.Table)
+			require.NotZero(t, where.Row)
+			require.NotZero(t, where.Offset)
+			require.Contains(t, where.Path, ".log")
+			require.NoError(t, items.Insert(tx, &item{ID: rows + 1, Name: "fresh"}), "the transaction goes on")
+			broken.Store(false)
+			if err = c.call(tx); c.name == "unique" {
+				require.ErrorIs(t, err, rekindle.ErrDuplicateKey)
+			} else {
+				require.NoError(t, err)
+			}
+		})
+	}
+	require.NoError(t, db.Close(t.Context()))
 }
 
 // TestLimitBeyondBudget: rows are frozen before a writer is refused, so that what

@@ -76,10 +76,15 @@ func (l *Log) reserved(a Address) bool {
 	return uint64(a.Position()) >= l.durableEnds[a.Stream()].Load() && a.Position() < l.reservedEnd(a.Stream())
 }
 
-func (l *Log) damaged(a Address, n int, f flaw) error {
+// Place returns the file that a valid address points into, and where.
+func (l *Log) Place(a Address) (path string, offset int64) {
 	first := l.segmentOf(a.Position())
-	path := segmentPath(l.opt.Dir, a.Stream(), first)
-	return fault.Corrupt(path, int64(a.Position()-first), int64(n), "record at %v: %s", a, f)
+	return segmentPath(l.opt.Dir, a.Stream(), first), int64(a.Position() - first)
+}
+
+func (l *Log) damaged(a Address, n int, f flaw) error {
+	path, offset := l.Place(a)
+	return fault.Corrupt(path, offset, int64(n), "record at %v: %s", a, f)
 }
 
 const (

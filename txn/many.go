@@ -14,6 +14,8 @@ type many struct {
 	rows  []rowid.ID         // of somebody else
 	words []indirection.Word // what their slots hold
 
+	ahead ahead // records of the cold ones
+
 	looked []rowid.ID // in GetMany: the candidates of all keys
 	ends   []int      // and where those of each key end
 }
@@ -38,10 +40,9 @@ func (s *session) getMany(t *Table, number int, keys [][]byte, f func(i int, row
 	if err := m.lookup(s, t.Indexes[number], keys); err != nil {
 		return err
 	}
-	if err := m.loadWords(t, m.looked); err != nil {
+	if err := m.load(s, t, m.looked); err != nil {
 		return err
 	}
-	s.touch(m.words)
 	c := 0
 	for i, key := range keys {
 		found := false
@@ -70,6 +71,17 @@ func (m *many) lookup(s *session, ix index.Index, keys [][]byte) (err error) {
 		keys[i] = searchable(keys[i])
 	}
 	m.looked, m.ends, err = index.LookupMany(ix, s.h, keys, m.looked, m.ends)
+	return err
+}
+
+// load brings the slots and the versions of the given rows to hand, and reads those
+// that are in the log.
+func (m *many) load(s *session, t *Table, rows []rowid.ID) error {
+	err := m.loadWords(t, rows)
+	if err == nil {
+		err = m.ahead.read(s, t, m)
+	}
+	s.touch(m.words)
 	return err
 }
 
@@ -128,16 +140,10 @@ func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, op
 	case seen == 0:
 		return nil, nil
 	case seen.IsLog():
-		var found bool
 		var err error
-		s.row, found, err = s.fetch(t, m.rows[i].Ordinal(), s.row[:0], purpose)
-		if err == nil {
-			err = m.loadWords(t, m.rows) // the pin under which they were loaded has ended
-		}
-		if err != nil || !found {
+		if row, err = m.cold(s, t, i, seen, purpose); row == nil || err != nil {
 			return nil, err
 		}
-		row = s.row
 	default:
 		v := versionAt(s.m.Arena, seen.Ref())
 		if s.movedSince(v, number, opened) {
@@ -150,4 +156,23 @@ func (m *many) candidate(s *session, t *Table, number int, key []byte, i int, op
 		return nil, nil
 	}
 	return row, nil
+}
+
+// cold returns the row that s sees in the i-th slot, which holds a log address, nil
+// if there is none.
+func (m *many) cold(s *session, t *Table, i int, word indirection.Word, purpose use) ([]byte, error) {
+	ordinal := m.rows[i].Ordinal()
+	if row, found := m.ahead.row(i, word); found {
+		return row, s.keep(t, ordinal, word, row, purpose)
+	}
+	var found bool
+	var err error
+	s.row, found, err = s.fetch(t, ordinal, s.row[:0], purpose)
+	if err == nil {
+		err = m.loadWords(t, m.rows) // the pin under which they were loaded has ended
+	}
+	if err != nil || !found {
+		return nil, err
+	}
+	return s.row, nil
 }

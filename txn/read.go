@@ -104,10 +104,7 @@ func (s *session) fetch(t *Table, ordinal uint64, dst []byte, purpose use) (row 
 		if err != nil {
 			return dst, false, err
 		}
-		if s.m.admits(t.row(ordinal), purpose) {
-			err = s.publish(t, ordinal, word, payload)
-		}
-		if err != nil && !errors.Is(err, fault.ErrMemoryLimit) {
+		if err := s.keep(t, ordinal, word, payload, purpose); err != nil {
 			return dst, false, err
 		}
 		return append(dst, payload...), true, nil
@@ -131,7 +128,20 @@ func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]by
 	if err == nil {
 		err = fmt.Errorf("%w: log record at %v belongs to row %v", fault.ErrCorrupt, word.Address(), record.Row)
 	}
-	return nil, fmt.Errorf("table %s, row %d: %w", t.Name(), ordinal, err)
+	path, offset := s.m.Log.Place(word.Address())
+	return nil, &fault.Read{Table: t.Name(), Row: ordinal, Path: path, Offset: offset, Err: err}
+}
+
+// keep brings a row that was read from the log online, if it should be in memory.
+// That there is no room is no failure of a read.
+func (s *session) keep(t *Table, ordinal uint64, word indirection.Word, payload []byte, purpose use) error {
+	if !s.m.admits(t.row(ordinal), purpose) {
+		return nil
+	}
+	if err := s.publish(t, ordinal, word, payload); !errors.Is(err, fault.ErrMemoryLimit) {
+		return err
+	}
+	return nil
 }
 
 // publish brings a row online: it replaces the log address in the slot by an

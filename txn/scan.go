@@ -163,10 +163,9 @@ func (it *Iterator) resolve(s *session, from int) {
 	s.h.Pin()
 	defer s.h.Unpin()
 	m := &s.many
-	if it.err = m.loadWords(it.t, it.batch.Rows()[from:]); it.err != nil {
+	if it.err = m.load(s, it.t, it.batch.Rows()[from:]); it.err != nil {
 		return
 	}
-	s.touch(m.words)
 	for i := range m.rows {
 		row, err := m.candidate(s, it.t, it.number, it.batch.Key(from+i), i, it.opened, passing)
 		if err != nil {

@@ -193,6 +193,7 @@ func (s *session) reset() {
 		s.iterators.Store(0)
 	}
 	s.unique = uniqueCheck{}
+	s.many.ahead.rest()
 	for _, b := range [...]*[]byte{&s.row, &s.base, &s.key, &s.pending, &s.cold, &s.call.Key, &s.call.Row} {
 		if cap(*b) > keptBytes {
 			*b = nil

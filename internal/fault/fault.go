@@ -146,6 +146,22 @@ func (e *File) Error() string {
 
 func (e *File) Unwrap() error { return e.Kind }
 
+// Read says that a row could not be read from the log. It unwraps to the cause:
+// a File error for damage, else that of the file system.
+type Read struct {
+	Table  string
+	Row    uint64 // its number within the table
+	Path   string // of the segment
+	Offset int64  // of the record in it
+	Err    error
+}
+
+func (e *Read) Error() string {
+	return fmt.Sprintf("table %s, row %d, at offset %d of %s: %v", e.Table, e.Row, e.Offset, e.Path, e.Err)
+}
+
+func (e *Read) Unwrap() error { return e.Err }
+
 // Corrupt builds the File error for damage at [offset, offset+length).
 func Corrupt(path string, offset, length int64, format string, args ...any) error {
 	return &File{Kind: ErrCorrupt, Path: path, Offset: offset, Length: length, Reason: fmt.Sprintf(format, args...)}
