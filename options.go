@@ -58,11 +58,11 @@ type Options struct {
 	// MemoryBudget is how many bytes of memory the engine should do with, for rows,
 	// arrays and indexes. When they are used up, rows that were not used lately
 	// leave memory and are read from the log, one read each, until they are in
-	// demand again: when they are read twice in a short time, or written; scans do
-	// not count. It is a goal and no limit: what is not rows stays, as do rows that
-	// were not committed durably or not before the oldest open transaction began.
-	// 0, or a negative number, means no budget: rows come into memory when they are
-	// first read, and stay.
+	// demand again: when they are written, or read by key twice in a short time
+	// (while half of the budget is free: once); scans do not count. It is a goal and
+	// no limit: what is not rows stays, as do rows that were not committed durably or
+	// not before the oldest open transaction began. 0, or a negative number, means
+	// no budget: rows come into memory when they are first read, and stay.
 	MemoryBudget int64
 	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
 	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can

@@ -50,10 +50,13 @@ func (m *Manager) SetCrowded(crowded bool) { m.crowded.Store(crowded) }
 
 // admits reports whether a row that was read from the log should come into memory.
 func (m *Manager) admits(row rowid.ID, purpose use) bool {
-	if !m.freezes() {
+	switch {
+	case !m.freezes():
 		return true
+	case purpose == passing || m.crowded.Load():
+		return false
 	}
-	return purpose == wanted && m.recent.again(row) && !m.crowded.Load()
+	return m.Arena.Spans() < m.Budget/2 || m.recent.again(row)
 }
 
 // recentReads remembers which rows were lately read from the log: a table of
