@@ -2,7 +2,7 @@ package recovery
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -84,23 +84,21 @@ func (a *tailApplier) apply(r logstream.Record) error {
 // suspectOldKeys reports the keys that a record takes away and returns the
 // indexes they belong to.
 func (a *tailApplier) suspectOldKeys(t *txn.Table, r logstream.Record) (mask uint64, err error) {
-	keys := r.Keys
-	if len(keys) < 8 {
-		return 0, fmt.Errorf("%w: record of row %v has no old keys", fault.ErrCorrupt, r.Row)
+	keys := logstream.OldKeys(r.Keys)
+	mask, err = keys.Indexes()
+	if err == nil && mask == 0 {
+		err = errors.New("no old keys")
 	}
-	mask = binary.LittleEndian.Uint64(keys)
-	if mask>>uint(len(t.Indexes)) != 0 {
-		return 0, fmt.Errorf("%w: record of row %v names an index that table %s does not have", fault.ErrCorrupt, r.Row, t.Name())
+	if err == nil && mask>>uint(len(t.Indexes)) != 0 {
+		err = fmt.Errorf("an index that table %s does not have", t.Name())
 	}
-	keys = keys[8:]
-	for m := mask; m != 0; m &= m - 1 {
-		n, width := binary.Uvarint(keys)
-		if width <= 0 || n > uint64(len(keys)-width) {
-			return 0, fmt.Errorf("%w: record of row %v has an old key cut short", fault.ErrCorrupt, r.Row)
-		}
-		key := keys[width : width+int(n)]
-		keys = keys[width+int(n):]
-		a.suspect(txn.Garbage{Row: r.Row, Kind: txn.GarbageSuspect, Index: uint8(bits.TrailingZeros64(m)), Key: key})
+	if err == nil {
+		err = keys.Each(func(index int, key []byte) {
+			a.suspect(txn.Garbage{Row: r.Row, Kind: txn.GarbageSuspect, Index: uint8(index), Key: key})
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: record of row %v: %w", fault.ErrCorrupt, r.Row, err)
 	}
 	return mask, nil
 }

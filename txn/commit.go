@@ -2,9 +2,9 @@ package txn
 
 import (
 	"context"
-	"encoding/binary"
 	"math/bits"
 
+	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/logstream"
 )
 
@@ -134,26 +134,19 @@ func (s *session) appendOldKeys(w *write, v *version) {
 	if v.tombstone() {
 		candidates = w.table.allKeys()
 	}
-	at := len(s.pending)
-	s.pending = append(s.pending, make([]byte, 8)...)
-	var mask uint64
-	for m := candidates; m != 0; m &= m - 1 {
-		i := bits.TrailingZeros64(m)
+	from := len(s.pending)
+	for ; candidates != 0; candidates &= candidates - 1 {
+		i := bits.TrailingZeros64(candidates)
 		s.oldKey = w.table.Layout.AppendKey(s.oldKey[:0], i, base)
-		if !v.tombstone() && w.table.Layout.KeyMatches(i, v.payload(), s.oldKey) {
-			continue
+		if v.tombstone() || !w.table.Layout.KeyMatches(i, v.payload(), s.oldKey) {
+			s.pending = logstream.AppendOldKey(s.pending, from, i, s.oldKey)
 		}
-		mask |= 1 << uint(i)
-		s.pending = binary.AppendUvarint(s.pending, uint64(len(s.oldKey)))
-		s.pending = append(s.pending, s.oldKey...)
-	}
-	binary.LittleEndian.PutUint64(s.pending[at:], mask)
-	if mask == 0 {
-		s.pending = s.pending[:at]
 	}
 }
 
-func (s *session) oldKeys(w *write) []byte { return s.pending[w.keysFrom:w.keysTo] }
+func (s *session) oldKeys(w *write) logstream.OldKeys {
+	return s.pending[w.keysFrom:w.keysTo]
+}
 
 // part is a range of the write set whose records fit into one frame.
 type part struct{ from, to, bytes int }
@@ -283,17 +276,10 @@ func (s *session) sweep(cts uint64) {
 }
 
 func (s *session) suspectOldKeys(w *write, cts uint64) {
-	keys := s.oldKeys(w)
-	if len(keys) == 0 {
-		return
-	}
 	row := w.table.row(w.ordinal)
-	mask := binary.LittleEndian.Uint64(keys)
-	for keys = keys[8:]; mask != 0; mask &= mask - 1 {
-		n, width := binary.Uvarint(keys)
-		key := keys[width : width+int(n)]
-		keys = keys[width+int(n):]
-		s.m.Garbage.suspect(cts, row, bits.TrailingZeros64(mask), key)
+	err := s.oldKeys(w).Each(func(index int, key []byte) { s.m.Garbage.suspect(cts, row, index, key) })
+	if invariants.Enabled && err != nil {
+		invariants.Fail("old keys of row %v: %v", row, err)
 	}
 }
 
