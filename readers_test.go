@@ -93,6 +93,7 @@ func (m *model) nothingLeft() {
 	m.compare(m.db)
 	stats := settle(m.t, m.db)
 	require.Zero(m.t, stats.GarbageFailed)
+	require.EqualValues(m.t, len(m.rows)+1, stats.RowIDs, "and the one of the catalogue")
 	entries := indexEntries(m.t, m.db)
 	require.EqualValues(m.t, 3*len(m.rows)+2, entries, "three indexes, and two of the catalogue")
 }
@@ -124,6 +125,7 @@ func TestHotRowsUnderAnOldReader(t *testing.T) {
 			late := collected(t, db)
 			require.LessOrEqual(t, late.ArenaInUse, early.ArenaInUse+(2<<20), "arena")
 			require.LessOrEqual(t, late.IndexEntries, early.IndexEntries+50, "index entries")
+			require.LessOrEqual(t, late.RowIDs, early.RowIDs+20, "row identities")
 			require.Less(t, liveHeap()-heap, int64(2<<20), "Go heap")
 			row := item{ID: 1}
 			require.NoError(t, items.Get(reader, &row))
