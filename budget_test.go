@@ -37,6 +37,10 @@ func TestDataBeyondBudget(t *testing.T) {
 		t.Skip("takes -budget.data bytes of disk")
 	}
 	w := &beyond{t: t, dir: t.TempDir(), rows: *budgetData / blobBytes}
+	fixed := int64(0) // of the Go runtime, the log's buffers and the test
+	if *budgetMemory < 256<<20 {
+		fixed = 24 << 20
+	}
 	stop := w.watch()
 	w.open()
 	w.load()
@@ -51,8 +55,9 @@ func TestDataBeyondBudget(t *testing.T) {
 	t.Logf("opened in %v, first read after %v", opened, time.Since(start))
 	w.work("random reads", w.rows, w.read)
 	require.NoError(t, w.db.Close(t.Context()))
-	anonymous := stop()
-	require.Less(t, anonymous, *budgetMemory*13/10)
+	if most := stop(); most > 0 { // the system can tell
+		require.Less(t, most, *budgetMemory*13/10+fixed)
+	}
 }
 
 // beyond is a database with more rows than memory.
@@ -164,8 +169,8 @@ func (w *beyond) update(id int64) error {
 	})
 }
 
-// watch samples the anonymous memory of this process; the function returned ends
-// that and returns the most there was.
+// watch samples the memory of this process; the function returned ends that and
+// returns the most there was.
 func (w *beyond) watch() func() int64 {
 	end, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -176,14 +181,14 @@ func (w *beyond) watch() func() int64 {
 				most <- peak
 				return
 			case <-time.After(20 * time.Millisecond):
-				peak = max(peak, statusBytes("RssAnon"))
+				peak = max(peak, statusBytes("VmRSS"))
 			}
 		}
 	}()
 	return func() int64 {
 		close(end)
 		peak := <-most
-		w.t.Logf("at most %d MB of anonymous memory", peak>>20)
+		w.t.Logf("at most %d MB resident", peak>>20)
 		return peak
 	}
 }

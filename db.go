@@ -201,10 +201,11 @@ func (db *DB) openLog(memoryGrows chan struct{}) error {
 		Assist:      db.assist,
 		Budget:      db.opts.MemoryBudget,
 		Relieve:     db.relieve,
+		ColdReads:   func() { db.freezer.Wake() },
 	})
 	db.collector = gc.New(db.manager, db.opts.Logger)
 	if db.opts.MemoryBudget > 0 {
-		db.freezer = gc.NewFreezer(db.collector, db.opts.MemoryBudget, db.catalog.tables, memoryGrows)
+		db.freezer = gc.NewFreezer(db.collector, db.opts.MemoryBudget, db.mappedMemory, db.catalog.tables, memoryGrows)
 	}
 	return nil
 }

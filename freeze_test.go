@@ -107,13 +107,13 @@ func TestScansDoNotFlood(t *testing.T) {
 // comes into memory when it is read again, by key or with others. If there is much
 // room the first time is enough.
 func TestSecondTouch(t *testing.T) {
-	const rows = 100
+	const rows = 1500
 	fs := vfs.NewMem()
-	o := rekindle.Options{MemoryBudget: 256 << 10}
+	o := rekindle.Options{MemoryBudget: 2 << 20}
 	db, items := openItems(t, fs, o)
 	fillItems(t, db, items, rows)
-	require.NoError(t, db.Close(t.Context()))
-	db, items = openItems(t, fs, o)
+	db.FreezeNow() // the first rows, a sixteenth of the budget
+	require.Greater(t, db.Stats().RowsFrozen, uint64(50))
 	getMany := func() {
 		require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
 			_, err := items.GetMany(tx, []item{{ID: 10}, {ID: 11}, {ID: 12}})

@@ -37,6 +37,9 @@ func (db *DB) assist() {
 	}
 }
 
+// mappedMemory is how much of the mapped files is in memory, at most.
+func (db *DB) mappedMemory() int64 { return min(residentFiles(), db.files.Mapped()) }
+
 // relieve is what a statement does that has met the memory limit. What was
 // committed a moment ago can be frozen, or is garbage, when it is durable.
 func (db *DB) relieve() bool {
@@ -61,6 +64,7 @@ func (db *DB) start() {
 	db.growth.covered.Store(-db.state.Report.TailBytes)
 	db.compaction = make(chan struct{}, 1)
 	if db.freezer != nil {
+		db.freezer.Measure()
 		db.background.Go(func() { db.freezer.Run(ctx) })
 	}
 	db.background.Go(func() { db.watchTransactions(ctx) })

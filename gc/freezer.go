@@ -39,6 +39,7 @@ const (
 type Freezer struct {
 	c      *Collector
 	budget int64
+	files  func() int64 // bytes of mapped files in memory
 	tables func() []*txn.Table
 	wake   chan struct{}
 
@@ -52,9 +53,11 @@ type Freezer struct {
 	}
 }
 
-// NewFreezer returns the freezer for a budget in bytes.
-func NewFreezer(c *Collector, budget int64, tables func() []*txn.Table, wake chan struct{}) *Freezer {
-	return &Freezer{c: c, budget: budget, tables: tables, wake: wake}
+// NewFreezer returns the freezer for a budget in bytes, which memory outside of the
+// arena takes its share of: the pages of mapped files, up to a half, because the
+// system takes those away if it must.
+func NewFreezer(c *Collector, budget int64, files func() int64, tables func() []*txn.Table, wake chan struct{}) *Freezer {
+	return &Freezer{c: c, budget: budget, files: files, tables: tables, wake: wake}
 }
 
 // Run freezes rows until ctx ends. It sleeps until it is woken: when memory grows
@@ -91,35 +94,49 @@ func (f *Freezer) Wake() {
 }
 
 // freeze brings memory down to the lower mark if it is above the upper one. False
-// means that it is still too much after every row has had its chance: it was
-// spared in the first round if it was in use, but not in the second.
+// means that it is too much and that no row can leave it, though all have had their
+// chance: what is in use is spared in the first round, but not in the second.
 func (f *Freezer) freeze(ctx context.Context) bool {
-	if f.measure() <= StartFreezing(f.budget) {
+	if f.Measure() <= StartFreezing(f.budget) {
 		return true
 	}
-	for last := f.round() + 2; f.round() <= last; {
-		goal := f.measure() - f.budget/16*stopFreezing
+	f.makeDurable(ctx)
+	frozen := int64(0)
+	for last := f.round() + 2; f.round() <= last && ctx.Err() == nil; {
+		goal := f.Measure() - f.budget/16*stopFreezing
 		if goal <= 0 {
 			return true
 		}
 		for goal > 0 && f.round() <= last && ctx.Err() == nil {
-			goal -= f.step()
-		}
-		if ctx.Err() != nil {
-			return true
+			n := f.step()
+			goal -= n
+			frozen += n
 		}
 		f.c.m.Epochs.Reclaim() // what was frozen is counted until then
 	}
-	over := f.measure() > f.budget
-	f.stuck.Store(over)
-	return !over
+	if f.Measure() <= f.budget || ctx.Err() != nil {
+		return true
+	}
+	f.stuck.Store(frozen == 0)
+	if frozen > 0 {
+		f.Wake()
+	}
+	return frozen > 0
 }
 
-// measure looks at the memory in use.
-func (f *Freezer) measure() int64 {
-	inUse := f.c.m.Arena.Stats().InUse
+// makeDurable lets those rows go too that were committed a moment ago. If it fails
+// the log says so to those who write.
+func (f *Freezer) makeDurable(ctx context.Context) {
+	if log := f.c.m.Log; log.Visible() > log.Durable() {
+		_ = log.Flush(ctx)
+	}
+}
+
+// Measure looks at the memory in use.
+func (f *Freezer) Measure() int64 {
+	inUse := f.c.m.Arena.Stats().InUse + min(f.files(), f.budget/2)
 	f.inUse.Store(inUse)
-	f.c.m.SetCrowded(inUse > f.budget)
+	f.c.m.SetRoom(inUse <= f.budget, inUse < f.budget/2)
 	return inUse
 }
 
@@ -185,7 +202,7 @@ func (f *Freezer) Assist() {
 	}
 	if !f.c.mu.TryLock() {
 		time.Sleep(throttle) // the processor is better used by those who make room
-		f.measure()
+		f.Measure()
 		return
 	}
 	for range assistPages {
@@ -193,7 +210,7 @@ func (f *Freezer) Assist() {
 	}
 	f.c.mu.Unlock()
 	f.c.m.Epochs.Reclaim()
-	f.measure()
+	f.Measure()
 }
 
 // Relieve makes room for a writer that has met the memory limit, and reports
@@ -204,6 +221,6 @@ func (f *Freezer) Relieve() bool {
 		freed += f.step()
 	}
 	f.c.m.Epochs.Reclaim()
-	f.measure()
+	f.Measure()
 	return freed > 0
 }

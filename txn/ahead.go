@@ -68,7 +68,7 @@ func (a *ahead) readRows(s *session, t *Table, m *many) {
 			break
 		}
 		record, err := a.record(s, r.word.Address())
-		s.m.coldReads.Add(1)
+		s.m.countCold()
 		if err != nil || record.Row != m.rows[r.place] {
 			continue
 		}

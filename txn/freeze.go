@@ -44,19 +44,32 @@ func (m *Manager) Freeze(h *epoch.Handle, t *Table, ordinal uint64, word indirec
 // freezes reports whether rows leave memory when it is short.
 func (m *Manager) freezes() bool { return m.Budget > 0 }
 
-// SetCrowded says whether the budget is used up, so that rows read from the log
-// stay there.
-func (m *Manager) SetCrowded(crowded bool) { m.crowded.Store(crowded) }
+// SetRoom says whether there is room in memory for rows that are read from the log,
+// and whether there is so much that it need not be saved for those in demand.
+func (m *Manager) SetRoom(some, much bool) {
+	m.room.Store(some)
+	m.muchRoom.Store(much)
+}
+
+// countCold counts a record that was read.
+func (m *Manager) countCold() {
+	if m.coldReads.Add(1)%coldReadsNoticed == 0 && m.freezes() {
+		m.ColdReads()
+	}
+}
+
+// coldReadsNoticed is how many cold reads Config.ColdReads is called after.
+const coldReadsNoticed = 1 << 12
 
 // admits reports whether a row that was read from the log should come into memory.
 func (m *Manager) admits(row rowid.ID, purpose use) bool {
 	switch {
 	case !m.freezes():
 		return true
-	case purpose == passing || m.crowded.Load():
+	case purpose == passing || !m.room.Load():
 		return false
 	}
-	return m.Arena.Spans() < m.Budget/2 || m.recent.again(row)
+	return m.muchRoom.Load() || m.recent.again(row)
 }
 
 // recentReads remembers which rows were lately read from the log: a table of

@@ -32,6 +32,10 @@ type Config struct {
 	// memory to that end. 0 = they never do.
 	Budget int64
 
+	// ColdReads, required with a budget, is called now and then while rows are read
+	// from the log: such reads touch more and more of the mapped files.
+	ColdReads func()
+
 	// Relieve, if set, is called when a statement has met the memory limit, and
 	// reports whether another try may find memory. Nothing is pinned or latched.
 	Relieve func() bool
@@ -70,7 +74,8 @@ type Manager struct {
 	expired   atomic.Uint64
 
 	recent        recentReads
-	crowded       atomic.Bool
+	room          atomic.Bool
+	muchRoom      atomic.Bool
 	frozen        atomic.Uint64
 	broughtOnline atomic.Uint64
 	coldReads     atomic.Uint64

@@ -117,7 +117,7 @@ func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]by
 	s.h.Unpin()
 	record, buf, err := s.m.Log.ReadAt(word.Address(), s.cold)
 	s.h.Pin()
-	s.m.coldReads.Add(1)
+	s.m.countCold()
 	s.cold = buf
 	if err == nil && record.Row == t.row(ordinal) {
 		return record.Payload, nil

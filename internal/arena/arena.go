@@ -171,10 +171,6 @@ func (a *Arena) Trim() {
 	a.heap.shrink(0, pagesPerChunk)
 }
 
-// Spans returns the bytes in spans: blocks, live or free, and what is lost between
-// them.
-func (a *Arena) Spans() int64 { return a.heap.taken.Load() << pageShift }
-
 // Low reports whether less than Config.Keep bytes are left for new spans.
 func (a *Arena) Low() bool { return a.heap.low.Load() }
 

@@ -18,7 +18,6 @@ type heap struct {
 	mark      int64
 	onMark    func()
 	low       atomic.Bool  // less than keep is left
-	taken     atomic.Int64 // pages in spans
 	inUse     atomic.Int64 // of large blocks
 	requested atomic.Int64
 
@@ -26,6 +25,7 @@ type heap struct {
 	rooms     [kinds]roomList
 	chunks    int       // chunks in use
 	empty     int       // those of passing blocks that are wholly free
+	taken     int       // pages in spans
 	freePages int       // in the chunks in use, but for those of lasting blocks
 	reserved  int64     // bytes of the chunks in use or on their way
 	vacant    []Ref     // chunks whose memory was given back
@@ -90,7 +90,7 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	hd.makeSpan(first, pages, class)
 	h.prepareAhead()
 	h.take(pages)
-	if h.mark > 0 && h.taken.Load()<<pageShift > h.mark {
+	if h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
 		h.onMark()
 	}
 	return chunk | Ref(first)<<pageShift, nil
@@ -98,9 +98,9 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 
 // take counts pages that go into a span, or come back.
 func (h *heap) take(pages int) {
-	taken := h.taken.Add(int64(pages))
+	h.taken += pages
 	if h.keep > 0 {
-		h.low.Store(h.limit/ChunkSize*(pagesPerChunk-1)-taken < h.keep>>pageShift)
+		h.low.Store(h.limit/ChunkSize*(pagesPerChunk-1)-int64(h.taken) < h.keep>>pageShift)
 	}
 }
 
