@@ -147,6 +147,25 @@ func TestSecondTouch(t *testing.T) {
 	require.NoError(t, db.Close(t.Context()))
 }
 
+// TestUsedRowsStay: the clock's hand passes rows that are read again and again.
+func TestUsedRowsStay(t *testing.T) {
+	const rows = 1500
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MemoryBudget: 2 << 20})
+	fillItems(t, db, items, rows)
+	read := func() {
+		for id := int64(700); id < 720; id++ {
+			get(t, db, items, id)
+		}
+	}
+	for db.Stats().RowsFrozen < 1000 {
+		read()
+		db.FreezeNow() // some hundred rows
+	}
+	read()
+	require.Zero(t, db.Stats().ColdReads)
+	require.NoError(t, db.Close(t.Context()))
+}
+
 // TestModelWithBudget is TestModel with rows that leave memory all the time.
 func TestModelWithBudget(t *testing.T) {
 	runs := 3
