@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/recovery"
 )
 
@@ -38,7 +39,7 @@ func (db *DB) assist() {
 }
 
 // mappedMemory is how much of the mapped files is in memory, at most.
-func (db *DB) mappedMemory() int64 { return min(residentFiles(), db.files.Mapped()) }
+func (db *DB) mappedMemory() int64 { return min(vfs.ResidentFiles(), db.files.Mapped()) }
 
 // relieve is what a statement does that has met the memory limit. What was
 // committed a moment ago can be frozen, or is garbage, when it is durable.

@@ -1,4 +1,4 @@
-package rekindle
+package vfs
 
 import (
 	"bytes"
@@ -6,10 +6,14 @@ import (
 	"strconv"
 )
 
-// residentFiles returns how many bytes of mapped files are in the memory of this
+// procStatm says how much memory the process has, in pages: total, resident, of
+// files, and more.
+const procStatm = "/proc/self/statm"
+
+// ResidentFiles returns how many bytes of mapped files are in the memory of this
 // process, its program included; 0 if the system does not say.
-func residentFiles() int64 {
-	text, err := os.ReadFile("/proc/self/statm") // total, resident, shared and more, in pages
+func ResidentFiles() int64 {
+	text, err := os.ReadFile(procStatm)
 	if err != nil {
 		return 0
 	}
