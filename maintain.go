@@ -73,9 +73,16 @@ func (db *DB) start() {
 	if db.opts.ReadOnly {
 		return
 	}
+	finders := db.ordinalFinders()
+	if db.collector.Backlog() == 0 {
+		offer(finders)
+	}
 	db.background.Go(func() {
 		db.collector.Settle(ctx) // suspects that recovery brought along
-		db.recycleOrdinals(ctx)
+		offer(finders)
+		for _, f := range finders {
+			f.findMany(ctx)
+		}
 		db.collector.Run(ctx)
 	})
 	if db.opts.CheckpointBytes > 0 {
@@ -114,26 +121,6 @@ func (db *DB) watchTransactions(ctx context.Context) {
 			if ended := db.manager.Watch(now, limit); ended > 0 {
 				db.opts.Logger.Warn("transactions ended: their snapshots were too old", "count", ended, "limit", limit)
 			}
-		}
-	}
-}
-
-// recycledOrdinals bounds how many free ordinals of a table are looked up after
-// an Open; the rest is found by a later one.
-const recycledOrdinals = 1 << 20
-
-// recycleOrdinals gives the allocators the ordinals that recovery found free.
-// Tables whose indexes were rebuilt have had theirs counted on the way.
-func (db *DB) recycleOrdinals(ctx context.Context) {
-	if !db.state.Strategy.Persistent() {
-		return
-	}
-	for _, t := range db.catalog.tables() {
-		if ctx.Err() != nil {
-			return
-		}
-		if _, err := t.Rows.FreeOrdinals(1, recycledOrdinals, t.IDs.Free); err != nil {
-			db.opts.Logger.Warn("free rows not found", "table", t.Name(), "error", err)
 		}
 	}
 }
@@ -220,6 +207,7 @@ func (db *DB) writeCheckpoint(ctx context.Context, write func(context.Context) (
 	db.growth.failure.Store(nil)
 	db.growth.covered.Store(int64(logged))
 	db.askForCompaction()
+	db.collector.GiveBack() // what the indexes had in memory for this checkpoint
 	return nil
 }
 

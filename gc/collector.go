@@ -95,9 +95,15 @@ func (c *Collector) awaitGarbage(ctx context.Context) bool {
 	if c.m.Garbage.Wait(short) {
 		return true
 	}
+	c.GiveBack()
+	return c.m.Garbage.Wait(ctx)
+}
+
+// GiveBack returns memory that nobody uses to the system. Run calls it when it
+// is quiet; others call it when they have freed much.
+func (c *Collector) GiveBack() {
 	c.m.Epochs.Reclaim()
 	c.m.Arena.Trim()
-	return c.m.Garbage.Wait(ctx)
 }
 
 // Settle works off everything that is due now, unless ctx ends earlier.

@@ -23,7 +23,8 @@ const (
 // are free at the moment (8 bytes each).
 type Allocator struct {
 	next   atomic.Uint64 // high-water mark: first ordinal outside all ranges
-	_      [lineBytes - 8]byte
+	source atomic.Pointer[func() bool]
+	_      [lineBytes - 16]byte
 	depot  depot
 	shards []shard
 }
@@ -82,6 +83,12 @@ func (a *Allocator) allocSlow(s *shard) (uint64, error) {
 			return n, nil
 		}
 	}
+	if n, ok := a.fromSource(s); ok {
+		return n, nil
+	}
+	if n, ok := a.steal(s); ok {
+		return n, nil
+	}
 	n, err := a.takeRange()
 	if err == nil {
 		s.fresh.Store(n + 1) // others only CAS from values inside a range
@@ -97,6 +104,47 @@ func (a *Allocator) reuse(s *shard) (uint64, bool) {
 	n := s.freed.pop()
 	s.recycled.Store(int32(len(s.freed.ordinals)))
 	return n, true
+}
+
+// SetSource has find called before the high-water mark is raised: it frees some
+// more ordinals and reports whether it did, false for good.
+func (a *Allocator) SetSource(find func() bool) { a.source.Store(&find) }
+
+// fromSource takes an ordinal that the source has found, for this caller or for
+// somebody else a moment ago. The caller holds s.mu.
+func (a *Allocator) fromSource(s *shard) (uint64, bool) {
+	find := a.source.Load()
+	for more := find != nil; more; {
+		more = (*find)()
+		if n, ok := a.reuse(s); ok {
+			return n, true
+		}
+		if !more {
+			a.source.Store(nil)
+		}
+	}
+	return 0, false
+}
+
+// steal takes the magazine of another shard, unless that shard is busy. The
+// caller holds s.mu and has no freed ordinal.
+func (a *Allocator) steal(s *shard) (uint64, bool) {
+	for i := range a.shards {
+		from := &a.shards[i]
+		if from.recycled.Load() == 0 || !from.mu.TryLock() {
+			continue
+		}
+		if from.recycled.Load() > 0 {
+			s.freed, from.freed = from.freed, s.freed
+			from.recycled.Store(0)
+			s.recycled.Store(int32(len(s.freed.ordinals)))
+		}
+		from.mu.Unlock()
+		if n, ok := a.reuse(s); ok {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // takeRange returns the first ordinal of a range up to the next multiple of

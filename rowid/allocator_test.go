@@ -63,6 +63,49 @@ func TestFreedOrdinalsComeFirst(t *testing.T) {
 	}
 }
 
+// The source is asked when nothing else is left below the mark, and no more
+// once it has said that it has none.
+func TestSourceComesBeforeFreshOrdinals(t *testing.T) {
+	a := NewAllocator(1000)
+	stock, asked := []uint64{5, 6, 7}, 0
+	a.SetSource(func() bool {
+		asked++
+		if len(stock) == 0 {
+			return false
+		}
+		a.Free(stock[0])
+		stock = stock[1:]
+		return true
+	})
+	for want := uint64(5); want < 8; want++ {
+		require.Equal(t, want, alloc(t, a, uint32(want)))
+		require.EqualValues(t, 1000, a.HighWater())
+	}
+	for range 1000 {
+		require.GreaterOrEqual(t, alloc(t, a, 0), uint64(1000))
+	}
+	require.Equal(t, 4, asked)
+}
+
+// What a shard has taken from the depot and does not use serves the others.
+func TestMagazinesOfIdleShardsAreUsed(t *testing.T) {
+	a := NewAllocator(1)
+	for range 2 * magazineSize {
+		alloc(t, a, 0)
+	}
+	for n := range uint64(2 * magazineSize) {
+		a.Free(n + 1)
+	}
+	mark := a.HighWater()
+	alloc(t, a, 0)
+	alloc(t, a, 1)
+	for range 2*magazineSize - 2 {
+		alloc(t, a, 2)
+	}
+	require.Equal(t, mark, a.HighWater())
+	require.EqualValues(t, 2*magazineSize, a.InUse())
+}
+
 // Random operations of several shards against a set of the ordinals in use.
 func TestAllocatorModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())

@@ -19,11 +19,14 @@
 //
 // Freed ordinals are collected in magazines of up to 256 (Bonwick's and Adams's
 // magazine layer, USENIX'01): Free fills one behind a mutex, a shard takes a
-// whole magazine, a full one if there is any, and empties it on its own. An
+// whole magazine, a full one if there is any, and empties it on its own. Before
+// it takes a range of fresh ordinals it takes over the magazine of another
+// shard, if one is left. An
 // ordinal is in one place at any time: beyond the high-water mark, in the rest
 // of one shard's range, in one magazine, or in use.
 //
 // Nothing here is durable. After a restart the mark starts above the highest
 // ordinal in use, and the free ordinals below it, among them the rests of
-// ranges, are found in the array and given to Free.
+// ranges, are found in the array and given to Free: in the background, or by
+// the source that an allocator asks before it raises the mark.
 package rowid
