@@ -20,6 +20,9 @@ func (o Options) Eager() Options {
 	return o
 }
 
+// Budget is the memory budget of a database with these options.
+func (o Options) Budget() int64 { return o.withDefaults().MemoryBudget }
+
 // ManifestRecord frames the body of a manifest record.
 func ManifestRecord(sequence uint64, body string) []byte {
 	record, err := recovery.AppendRecord(nil, sequence, json.RawMessage(body))

@@ -3,8 +3,10 @@ package rekindle
 import (
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
+	"github.com/rekindledb/rekindle/internal/cgroup"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
@@ -61,8 +63,11 @@ type Options struct {
 	// demand again: when they are written, or read by key twice in a short time
 	// (while half of the budget is free: once); scans do not count. It is a goal and
 	// no limit: what is not rows stays, as do rows that were not committed durably or
-	// not before the oldest open transaction began. 0, or a negative number, means
-	// no budget: rows come into memory when they are first read, and stay.
+	// not before the oldest open transaction began. 0 means half of the memory that
+	// the process may use: of the limit of its control group on Linux, that is of its
+	// container, or of GOMEMLIMIT, whichever is smaller; without either no budget. A
+	// negative number means no budget: rows come into memory when they are first
+	// read, and stay.
 	MemoryBudget int64
 	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
 	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can
@@ -129,14 +134,27 @@ func (o *Options) withDefaults() Options {
 	if r.MaxRetries == 0 {
 		r.MaxRetries = defaultMaxRetries
 	}
-	r.MemoryBudget = max(0, r.MemoryBudget)
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	if r.fs == nil {
 		r.fs = vfs.OS()
 	}
+	if r.MemoryBudget == 0 {
+		r.MemoryBudget = defaultMemoryBudget(r.fs)
+	}
+	r.MemoryBudget = max(0, r.MemoryBudget)
 	return r
+}
+
+// defaultMemoryBudget leaves half of what the process may use to the Go heap, to
+// indexes that outgrow the budget, and to the program around the database.
+func defaultMemoryBudget(fs vfs.FS) int64 {
+	limit := min(cgroup.MemoryLimit(fs), debug.SetMemoryLimit(-1)) // which only reads it
+	if limit == cgroup.NoLimit {
+		return 0
+	}
+	return limit / 2
 }
 
 // keptMemory is the part of the memory limit that is kept for deletes. It matters
