@@ -44,8 +44,7 @@ func appendRest(dst []byte, n node, s slot) []byte {
 }
 
 // appendLong appends a key kept in overflow pages. They are immutable and stay
-// while the caller is pinned, so it is enough that the word leading to them was
-// read from a valid node.
+// as long as the node is valid; then their ids may be given to other nodes.
 func (t *Tree) appendLong(dst []byte, g *guard, s slot) ([]byte, error) {
 	w := g.heapWord(s.at())
 	if !g.valid() {
@@ -59,7 +58,7 @@ func (t *Tree) appendLong(dst []byte, g *guard, s slot) ([]byte, error) {
 		m := page.meta()
 		n := m.bytes()
 		if m.level() != overflowLevel || n > min(left, overflowBytes) {
-			return dst, t.damaged(&page)
+			return dst, t.damagedPage(g, &page)
 		}
 		dst = appendPage(dst, page.node, n)
 		left -= n
@@ -69,6 +68,14 @@ func (t *Tree) appendLong(dst []byte, g *guard, s slot) ([]byte, error) {
 		}
 	}
 	return dst, nil
+}
+
+// damagedPage is damaged for an overflow page of g.
+func (t *Tree) damagedPage(g, page *guard) error {
+	if !g.valid() {
+		return errRestart
+	}
+	return t.damaged(page)
 }
 
 // enterPage enters an overflow page, but not an image under a latch.
