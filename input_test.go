@@ -433,6 +433,49 @@ func indexFiles(disk *vfs.Mem) (names []string) {
 	return names
 }
 
+// TestLostFile takes any one file away: the database opens with all that it had,
+// or names what is missing.
+func TestLostFile(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		fs := vfs.NewMem()
+		db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: strategy})
+		note := strings.Repeat("n", 1000)
+		for i := range int64(300) {
+			update(t, db, func(tx *rekindle.Tx) {
+				require.NoError(t, items.Insert(tx, &item{ID: i, Name: fmt.Sprint(i), Note: &note}))
+			})
+			if i%100 == 99 {
+				require.NoError(t, db.Checkpoint(t.Context()))
+			}
+		}
+		want := allItems(t, db, items)
+		require.NoError(t, db.Close(t.Context()))
+		refused := 0
+		for name := range fs.Dump() {
+			if strings.HasSuffix(name, "/") || name == "db/LOCK" {
+				continue
+			}
+			disk := fs.CrashClone(nil, vfs.Keep)
+			require.NoError(t, disk.Remove("/"+name))
+			db, err := rekindle.Open(t.Context(), "/db", rekindle.Options{}.OnFS(disk))
+			if err != nil {
+				var e *rekindle.FileError
+				require.ErrorAs(t, err, &e, name)
+				require.ErrorIs(t, err, rekindle.ErrMissingFile, name)
+				refused++
+				continue
+			}
+			items, err := rekindle.OpenTable[item](t.Context(), db, "items")
+			require.NoError(t, err)
+			require.Equal(t, want, allItems(t, db, items), name)
+			_, err = db.CrossCheck(t.Context())
+			require.NoError(t, err, name)
+			require.NoError(t, db.Close(t.Context()))
+		}
+		require.Greater(t, refused, 5)
+	}
+}
+
 // TestDamagedIndex harms every index file in every way: the answer is then the
 // right one or a typed error, and with VerifyOnOpen always the right one, with
 // the damage in the report.

@@ -287,7 +287,7 @@ func TestSegmentFieldsMustFitTogether(t *testing.T) {
 }
 
 func TestSegmentNames(t *testing.T) {
-	name := segmentName(7, 0x30000)
+	name := SegmentName(7, 0x30000)
 	require.Equal(t, "07-0000000000030000.log", name)
 	stream, first, ok := parseSegmentName(name)
 	require.True(t, ok)

@@ -149,7 +149,7 @@ func FuzzSegmentName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		if stream, first, ok := parseSegmentName(name); ok {
 			require.GreaterOrEqual(t, stream, 0)
-			require.Equal(t, name, segmentName(stream, first))
+			require.Equal(t, name, SegmentName(stream, first))
 		}
 	})
 }

@@ -121,7 +121,7 @@ func TestGoldenFormat(t *testing.T) {
 
 	var w strings.Builder
 	b := segment.encode(c.geometry, testID)
-	fmt.Fprintf(&w, "# segment header of %s\n", segmentName(1, segment.first))
+	fmt.Fprintf(&w, "# segment header of %s\n", SegmentName(1, segment.first))
 	annotate(&w, segment.first, b, segmentFields(2, len(b)))
 	w.WriteString("# round header\n")
 	annotate(&w, start, header, roundFields(2))

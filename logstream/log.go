@@ -267,7 +267,7 @@ func (l *Log) SegmentSize(stream int, first Position) (int64, error) {
 // data end is refused.
 func (l *Log) RemoveSegment(stream int, first Position) error {
 	if stream < 0 || stream >= len(l.streams) || l.next(first) > Position(l.durableEnds[stream].Load()) {
-		return fmt.Errorf("%w: log segment %s cannot be removed", fault.ErrNotFound, segmentName(stream, first))
+		return fmt.Errorf("%w: log segment %s cannot be removed", fault.ErrNotFound, SegmentName(stream, first))
 	}
 	return l.streams[stream].Remove(first)
 }

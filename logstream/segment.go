@@ -17,19 +17,19 @@ type Segment struct {
 	End    Position
 }
 
-// segmentName is the file name of a segment.
-func segmentName(stream int, first Position) string {
+// SegmentName is the file name of a segment.
+func SegmentName(stream int, first Position) string {
 	return fmt.Sprintf("%02d-%016x.log", stream, uint64(first))
 }
 
-// parseSegmentName is the reverse of segmentName; other names are not ok.
+// parseSegmentName is the reverse of SegmentName; other names are not ok.
 func parseSegmentName(name string) (stream int, first Position, ok bool) {
 	var p uint64
 	if n, err := fmt.Sscanf(name, "%02d-%016x.log", &stream, &p); n != 2 || err != nil || stream < 0 {
 		return 0, 0, false
 	}
 	first = Position(p)
-	return stream, first, segmentName(stream, first) == name
+	return stream, first, SegmentName(stream, first) == name
 }
 
 // incarnation is one life of a log, from the first commit after an Open to
@@ -180,5 +180,5 @@ func (h *segmentHeader) sound(g geometry) flaw {
 
 func joinPath(dir, name string) string { return filepath.Join(dir, name) }
 func segmentPath(dir string, stream int, first Position) string {
-	return joinPath(dir, segmentName(stream, first))
+	return joinPath(dir, SegmentName(stream, first))
 }

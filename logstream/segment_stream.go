@@ -309,7 +309,7 @@ func (s *segmentStream) forget(first Position) error {
 	defer s.mu.Unlock()
 	i := slices.Index(s.segments, first)
 	if i < 0 || i == len(s.segments)-1 {
-		return fmt.Errorf("%w: log segment %s cannot be removed", fault.ErrNotFound, segmentName(s.stream, first))
+		return fmt.Errorf("%w: log segment %s cannot be removed", fault.ErrNotFound, SegmentName(s.stream, first))
 	}
 	s.segments = slices.Delete(s.segments, i, i+1)
 	return nil
@@ -320,7 +320,7 @@ func (s *segmentStream) removeAside(first Position) error {
 	if err != nil {
 		return err
 	}
-	prefix := segmentName(s.stream, first) + droppedSuffix
+	prefix := SegmentName(s.stream, first) + droppedSuffix
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) {
 			err = errors.Join(err, s.fs.Remove(joinPath(s.dir, name)))

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rekindledb/rekindle/gc"
@@ -47,9 +48,10 @@ type State struct {
 
 	cfg      Config
 	lock     io.Closer
-	manifest uint64       // number of the current manifest file
-	kept     []Checkpoint // newest last
-	base     *Checkpoint  // the one recovered from, nil for none
+	manifest uint64               // number of the current manifest file
+	kept     []Checkpoint         // newest last
+	base     *Checkpoint          // the one recovered from, nil for none
+	proven   []logstream.Position // per stream: what the newest checkpoint knew to be durable, also if it cannot be used
 	images   map[rowid.Table]*indirection.Image
 
 	tail    []logstream.Address // records of the tail that change index entries
@@ -194,10 +196,16 @@ func (s *State) refuseRemains() error {
 
 // mapArrays opens the array files of the newest checkpoint that is whole.
 func (s *State) mapArrays(ctx context.Context) error {
+	if n := len(s.kept); n > 0 {
+		s.proven = s.kept[n-1].Ends
+	}
 	var failures []error
 	for i := len(s.kept) - 1; i >= 0; i-- {
 		c := &s.kept[i]
-		err := s.mapCheckpoint(ctx, c)
+		err := s.requireSegments(c)
+		if err == nil {
+			err = s.mapCheckpoint(ctx, c)
+		}
 		if err == nil {
 			s.kept = s.kept[:i+1]
 			s.base = c
@@ -215,6 +223,25 @@ func (s *State) mapArrays(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(failures...)
+}
+
+// requireSegments makes sure that the log segments which rows of a checkpoint lie
+// in exist: a row would otherwise be missed when it is first read.
+func (s *State) requireSegments(c *Checkpoint) error {
+	if len(c.Live) == 0 {
+		return nil
+	}
+	names, err := s.cfg.FS.List(s.path(LogDir))
+	if err != nil {
+		return err
+	}
+	for _, live := range c.Live {
+		name := logstream.SegmentName(live.Stream, live.First)
+		if _, found := slices.BinarySearch(names, name); !found {
+			return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(LogDir, name), Reason: "log segment with live rows"}
+		}
+	}
+	return nil
 }
 
 // damaged tells what is wrong with the files from what is wrong with the
@@ -308,6 +335,7 @@ const replayBatch = 1 << 15
 // replay applies the tail to the arrays.
 func (s *State) replay(ctx context.Context) error {
 	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
+	o.Proven = s.proven
 	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
 	var p replay
 	add := func(a logstream.Address, r logstream.Record) error { return s.replayRecord(&p, a, r) }
