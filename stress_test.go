@@ -2,8 +2,10 @@ package rekindle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,7 +43,8 @@ type bank struct {
 }
 
 // TestStress lets writers, readers, checkpoints and the collector at each other.
-// Every snapshot must show the whole bank, through every index.
+// Every snapshot must show the whole bank, through every index, those that stay
+// open for long the same one again and again until they are too old.
 func TestStress(t *testing.T) {
 	for _, strategy := range rekindle.IndexStrategies() {
 		t.Run(strategy, func(t *testing.T) {
@@ -74,7 +77,7 @@ func TestStressFrozen(t *testing.T) {
 }
 
 func openBank(t *testing.T, strategy string, budget int64) *bank {
-	o := rekindle.Options{SegmentBytes: 256 << 10, CheckpointBytes: -1, IndexStrategy: strategy, Durability: rekindle.None, MemoryBudget: budget}
+	o := rekindle.Options{SegmentBytes: 256 << 10, CheckpointBytes: -1, IndexStrategy: strategy, Durability: rekindle.None, MemoryBudget: budget, MaxSnapshotAge: 500 * time.Millisecond}
 	db, err := rekindle.Open(t.Context(), "/bank", o.OnFS(vfs.NewMem()))
 	require.NoError(t, err)
 	b := &bank{t: t, db: db, frozen: budget > 0, size: bankAccounts}
@@ -101,7 +104,7 @@ func (b *bank) run(d time.Duration) {
 			group.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(i), rand.Uint64()))
 				for ctx.Err() == nil {
-					if err := step(rng); err != nil {
+					if err := step(rng); err != nil && !errors.Is(err, rekindle.ErrSnapshotTooOld) {
 						b.t.Error(err)
 						cancel()
 					}
@@ -111,6 +114,9 @@ func (b *bank) run(d time.Duration) {
 	}
 	loop(4, b.change)
 	loop(2, b.look)
+	if !b.frozen { // what old snapshots see stays in memory
+		loop(3, b.stare)
+	}
 	loop(1, func(*rand.Rand) error {
 		if b.frozen { // not while a checkpoint holds back the watermark
 			time.Sleep(10 * time.Millisecond)
@@ -174,4 +180,31 @@ func (b *bank) look(rng *rand.Rand) error {
 		}
 		return nil
 	})
+}
+
+// stare looks at the accounts several times in one transaction.
+func (b *bank) stare(rng *rand.Rand) error {
+	tx, err := b.db.Begin(context.Background(), rng.IntN(2) == 0)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var first []bankAccount
+	for range 1 + rng.IntN(8) {
+		var now []bankAccount
+		for a, err := range b.accounts.All(tx) {
+			if err != nil {
+				return err
+			}
+			now = append(now, a)
+		}
+		if first == nil {
+			first = now
+		}
+		if !slices.Equal(first, now) {
+			return fmt.Errorf("a snapshot shows %v, then %v", first, now)
+		}
+		time.Sleep(time.Duration(rng.Int64N(int64(100 * time.Millisecond))))
+	}
+	return nil
 }
