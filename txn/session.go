@@ -19,8 +19,8 @@ import (
 // The state word of a session: generation << 3 | expired | busy | active. One
 // compare-and-swap enters an operation, and tells a transaction that has ended
 // (other generation) from one that another goroutine is inside of. Busy without
-// active is a session in use by a Pin. Expired alone is one whose transaction was
-// ended for its age: it waits for its owner to find out.
+// active is a session in use by a Pin. Expired is one whose transaction is ended
+// for its age; when it is, expired alone waits for its owner to find out.
 const (
 	stateActive  = uint64(1)
 	stateBusy    = uint64(2)
@@ -147,10 +147,10 @@ func (tx *Tx) refusal() error {
 	switch {
 	case state>>generationAt != tx.generation:
 		return fault.ErrTxDone
-	case state&stateActive != 0:
-		return fault.ErrTxBusy
 	case state&stateExpired != 0:
 		return fault.ErrSnapshotTooOld
+	case state&stateActive != 0:
+		return fault.ErrTxBusy
 	}
 	return fault.ErrTxDone
 }

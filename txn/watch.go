@@ -51,7 +51,7 @@ func (m *Manager) Watch(now time.Time, limit time.Duration) (ended int) {
 
 // expire ends the transaction of a session that was idle in the given state.
 func (s *session) expire(state uint64) bool {
-	if state&stateBusy != 0 || !s.state.CompareAndSwap(state, state|stateBusy) {
+	if state&stateBusy != 0 || !s.state.CompareAndSwap(state, state|stateBusy|stateExpired) {
 		return false
 	}
 	s.undo()
@@ -61,9 +61,19 @@ func (s *session) expire(state uint64) bool {
 }
 
 // acknowledge gives back the session of a transaction that was ended for its age
-// and whose owner is being told so.
+// and whose owner is being told so. It waits for the end if that is under way.
 func (tx *Tx) acknowledge() {
-	tx.s.state.CompareAndSwap(tx.generation<<generationAt|stateExpired, tx.generation<<generationAt)
+	expired := tx.generation<<generationAt | stateExpired
+	for {
+		state := tx.s.state.Load()
+		if state>>generationAt != tx.generation || state&stateExpired == 0 {
+			return
+		}
+		if state == expired && tx.s.state.CompareAndSwap(state, tx.generation<<generationAt) {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // OldestSnapshot returns the oldest registered snapshot, be it of a transaction

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,29 @@ func TestExpiredSession(t *testing.T) {
 			tx.s.release()
 		})
 	}
+}
+
+// TestExpiryUnderWay: the owner is told the same while its transaction is being
+// ended, and gives the session back then too.
+func TestExpiryUnderWay(t *testing.T) {
+	e := newEngine(t)
+	tx := e.begin(true)
+	now := time.Now()
+	e.Watch(now, limit)
+	tx.s.mu.Lock() // where undo will wait
+	ended, told := make(chan int), make(chan error)
+	go func() { ended <- e.Watch(now.Add(2*limit), limit) }()
+	idle := tx.s.state.Load()
+	for tx.s.state.Load() == idle {
+		runtime.Gosched()
+	}
+	require.ErrorIs(t, e.put(tx, 1, "a", 0), fault.ErrSnapshotTooOld)
+	go func() { told <- tx.Rollback() }()
+	tx.s.mu.Unlock()
+	require.Equal(t, 1, <-ended)
+	require.ErrorIs(t, <-told, fault.ErrSnapshotTooOld)
+	require.True(t, tx.s.claim())
+	tx.s.release()
 }
 
 func TestOpenTransactions(t *testing.T) {
