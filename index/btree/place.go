@@ -21,8 +21,10 @@ func (n node) put(p *probe, i int, e *item) bool {
 	m := n.meta()
 	n.open(m, i, p.head, e.val)
 	if m.isSlotted() {
-		slots := n.at(m.slots())
-		moveHalves(add4(slots, i+1), add4(slots, i), m.count()-i)
+		if i < m.count() { // or the place behind the last slot may be behind the node
+			slots := n.at(m.slots())
+			moveHalves(add4(slots, i+1), add4(slots, i), m.count()-i)
+		}
 		m = n.writeRest(m, i, p.key, e)
 	}
 	n.setMeta(m.addCount(1))
