@@ -247,7 +247,7 @@ func TestLimitBeyondBudget(t *testing.T) {
 			continue
 		}
 		t.Run(strategy, func(t *testing.T) {
-			o := rekindle.Options{MemoryBudget: 8 << 20, MemoryLimit: 12 << 20, Durability: rekindle.None, IndexStrategy: strategy, CheckpointBytes: -1}
+			o := rekindle.Options{MemoryBudget: 6 << 20, MemoryLimit: 8 << 20, Durability: rekindle.None, IndexStrategy: strategy, CheckpointBytes: -1}
 			fs := vfs.NewMem()
 			db, items := openItems(t, fs, o)
 			note := strings.Repeat("n", 400)
