@@ -45,6 +45,9 @@ func versionAt(a *arena.Arena, r arena.Ref) *version {
 }
 
 func (v *version) payload() []byte {
+	if v.size == 0 { // what is behind the header may be behind the chunk
+		return nil
+	}
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(v), headerBytes)), int(v.size))
 }
 
