@@ -109,8 +109,7 @@ func (m *model) nothingLeft() {
 	require.EqualValues(m.t, 3*len(m.rows)+2, entries, "three indexes, and two of the catalogue")
 }
 
-// indexEntries is the number of entries after a reopen, which brings the layers of
-// a chain together.
+// indexEntries is the number of entries after a checkpoint.
 func indexEntries(t *testing.T, db *rekindle.DB) int64 {
 	require.NoError(t, db.Checkpoint(t.Context()))
 	return db.Stats().IndexEntries
