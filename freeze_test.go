@@ -246,6 +246,9 @@ func TestLimitBeyondBudget(t *testing.T) {
 		if strategy == "rebuild" { // its index is not in the arena
 			continue
 		}
+		if testing.Short() && strategy != "iacow" { // minutes under the race detector
+			continue
+		}
 		t.Run(strategy, func(t *testing.T) {
 			o := rekindle.Options{MemoryBudget: 6 << 20, MemoryLimit: 8 << 20, Durability: rekindle.None, IndexStrategy: strategy, CheckpointBytes: -1}
 			fs := vfs.NewMem()
