@@ -24,15 +24,24 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		runs = 2
 	}
+	var moved int64
 	for range runs {
 		seed := *modelSeed
 		if seed == 0 {
 			seed = rand.Uint64()
 		}
 		for _, strategy := range rekindle.IndexStrategies() {
-			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, rekindle.Options{IndexStrategy: strategy}, seed).run(150) })
+			o := rekindle.Options{IndexStrategy: strategy}
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, o, seed).run(150) })
+			t.Run(fmt.Sprintf("%s, compacting, seed %d", strategy, seed), func(t *testing.T) {
+				m := newModel(t, o.Eager(), seed)
+				m.notes = 8000 // more bytes, so that segments come and go
+				m.run(300)
+				moved += m.moved
+			})
 		}
 	}
+	require.NotZero(t, moved)
 }
 
 type model struct {
@@ -40,13 +49,15 @@ type model struct {
 	rng   *rand.Rand
 	fs    *vfs.Mem
 	opts  rekindle.Options
+	notes int   // bytes of a note are fewer
+	moved int64 // rows, by compactions
 	db    *rekindle.DB
 	items *rekindle.Table[item]
 	rows  map[int64]item // what is committed
 }
 
 func newModel(t *testing.T, o rekindle.Options, seed uint64) *model {
-	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: o, rows: map[int64]item{}}
+	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), opts: o, notes: 3000, rows: map[int64]item{}}
 	m.opts.SegmentBytes, m.opts.LogStreams = 64<<10, 1+m.rng.IntN(3)
 	m.db, m.items = openItems(t, m.fs, m.opts)
 	return m
@@ -60,18 +71,23 @@ func (m *model) run(steps int) {
 		case n < 85:
 			require.NoError(m.t, m.db.Checkpoint(m.t.Context()))
 		case n < 90:
-			require.NoError(m.t, m.db.Close(m.t.Context()))
+			m.close()
 			m.reopen()
 		case n < 97:
-			old := m.db
-			m.fs = m.fs.CrashClone(m.rng, vfs.Random)
-			require.NoError(m.t, old.Close(m.t.Context()))
+			next := m.fs.CrashClone(m.rng, vfs.Random)
+			m.close()
+			m.fs = next
 			m.reopen()
 		default:
 			m.compare(m.db)
 		}
 	}
 	m.compare(m.db)
+	m.close()
+}
+
+func (m *model) close() {
+	m.moved += m.db.Stats().CompactedRows
 	require.NoError(m.t, m.db.Close(m.t.Context()))
 }
 
@@ -113,7 +129,7 @@ func (m *model) transaction() {
 func (m *model) statement(tx *rekindle.Tx, rows map[int64]item) {
 	row := item{ID: int64(m.rng.IntN(40)), Name: fmt.Sprint(m.rng.IntN(60)), Group: int32(m.rng.IntN(4))}
 	if m.rng.IntN(3) == 0 {
-		note := string(make([]byte, m.rng.IntN(3000)))
+		note := string(make([]byte, m.rng.IntN(m.notes)))
 		row.Note = &note
 	}
 	_, exists := rows[row.ID]

@@ -28,20 +28,25 @@ type oldReader struct {
 // TestOldReadersModel runs random transactions while readers come and go in any
 // order. Each reader sees its snapshot, through every index, until its end; when
 // the last one has gone there is one version a row and one entry a key, and also
-// after a power cut while readers are open.
+// after a power cut while readers are open. In every second run the log is
+// compacted meanwhile.
 func TestOldReadersModel(t *testing.T) {
 	runs := 3
 	if testing.Short() {
 		runs = 1
 	}
-	for range runs {
+	for run := range runs {
 		seed := *modelSeed
 		if seed == 0 {
 			seed = rand.Uint64()
 		}
 		for _, strategy := range rekindle.IndexStrategies() {
 			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
-				m := newModel(t, rekindle.Options{IndexStrategy: strategy}, seed)
+				o := rekindle.Options{IndexStrategy: strategy}
+				if run%2 == 0 {
+					o = o.Eager()
+				}
+				m := newModel(t, o, seed)
 				m.withReaders(400)
 				m.nothingLeft()
 				require.EqualValues(t, len(m.rows)+1, m.db.Stats().RowIDs, "and the one of the catalogue")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -176,18 +177,18 @@ func (d *draft) foldRow(b *indirection.Builder, changes []change) error {
 func (d *draft) apply(b *indirection.Builder, ordinal uint64, word indirection.Word) error {
 	d.steps.step()
 	old, err := b.Change(ordinal, word)
-	d.account(old, -1)
-	d.account(word, +1)
+	d.account(d.live, old, -1)
+	d.account(d.live, word, +1)
 	return err
 }
 
-func (d *draft) account(word indirection.Word, sign int64) {
+func (d *draft) account(live map[gc.SegmentID]int64, word indirection.Word, sign int64) {
 	if word == 0 {
 		return
 	}
 	a := word.Address()
 	first := a.Position() &^ logstream.Position(d.header.SegmentBytes-1)
-	d.live[gc.SegmentID{Stream: a.Stream(), First: first}] += sign * int64(a.SizeBound())
+	live[gc.SegmentID{Stream: a.Stream(), First: first}] += sign * int64(a.SizeBound())
 }
 
 // build writes an array file, reads it back past the page cache and opens it.
@@ -282,24 +283,30 @@ func (d *draft) visit(ctx context.Context, t *txn.Table, f func(uint64, indirect
 }
 
 // compareWithScan checks, in builds with invariants, that the folded arrays
-// are those of the running engine.
+// are those of the running engine, and that the live bytes are what they name.
 func (d *draft) compareWithScan(ctx context.Context) error {
 	if !invariants.Enabled {
 		return nil
 	}
+	counted := map[gc.SegmentID]int64{}
 	for _, t := range d.Engine.Tables() {
 		image := d.images[t.ID]
 		if image == nil {
 			image = d.Checkpointer.images[t.ID]
 		}
-		if err := d.compare(ctx, t, image); err != nil {
+		if err := d.compare(ctx, t, image, counted); err != nil {
 			return err
 		}
+	}
+	maps.DeleteFunc(d.live, func(_ gc.SegmentID, bytes int64) bool { return bytes == 0 })
+	if !maps.Equal(d.live, counted) {
+		invariants.Fail("checkpoint %d: live bytes of segments are %v by folding, %v by counting", d.Number, d.live, counted)
 	}
 	return nil
 }
 
-func (d *draft) compare(ctx context.Context, t *txn.Table, image *indirection.Image) error {
+// compare also counts what is live in the image.
+func (d *draft) compare(ctx context.Context, t *txn.Table, image *indirection.Image, counted map[gc.SegmentID]int64) error {
 	if image == nil { // created after TSc
 		return nil
 	}
@@ -322,6 +329,7 @@ func (d *draft) compare(ctx context.Context, t *txn.Table, image *indirection.Im
 				invariants.Fail("checkpoint %d, table %s, row %d: fold says %v, scan says %v", d.Number, t.Name(), ordinal, folded, scanned)
 			}
 			delete(seen, ordinal)
+			d.account(counted, folded, +1)
 		}
 	}
 	if len(seen) > 0 {

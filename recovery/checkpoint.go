@@ -191,7 +191,7 @@ func (c *Checkpointer) run(ctx context.Context, mark logstream.Mark) (Result, er
 		err = errors.Join(err, closeImages(d.images))
 		return Result{}, fmt.Errorf("checkpoint %d: %w", d.Number, err)
 	}
-	if err := c.adopt(d); err != nil {
+	if err := c.adopt(ctx, d); err != nil {
 		return Result{}, err
 	}
 	return Result{Number: d.Number, CTS: d.CTS, Changes: d.changes, Bytes: d.bytes}, nil
@@ -200,7 +200,7 @@ func (c *Checkpointer) run(ctx context.Context, mark logstream.Mark) (Result, er
 // adopt makes a published draft the newest checkpoint and lets go of what is
 // no longer needed. Failing to delete is not a failure of the checkpoint: the
 // next one tries again.
-func (c *Checkpointer) adopt(d *draft) error {
+func (c *Checkpointer) adopt(ctx context.Context, d *draft) error {
 	c.kept = append(c.kept, d.Checkpoint)
 	c.kept = slices.Clone(c.kept[max(0, len(c.kept)-gc.KeptCheckpoints):])
 	c.newestCTS.Store(d.CTS)
@@ -213,7 +213,7 @@ func (c *Checkpointer) adopt(d *draft) error {
 		}
 		c.images[table] = image
 	}
-	if err := c.letGo(); err != nil {
+	if err := c.letGo(ctx); err != nil {
 		c.logger.Warn("old files could not be deleted", "error", err)
 	}
 	return errors.Join(errs...)

@@ -85,9 +85,9 @@ func (d *draft) writeSuspects(list *suspectList) error {
 }
 
 // letGo deletes the log segments and files that no kept checkpoint needs.
-func (c *Checkpointer) letGo() error {
+func (c *Checkpointer) letGo(ctx context.Context) error {
 	kept := c.needs()
-	errs := []error{c.removeSegments(kept)}
+	errs := []error{c.removeSegments(ctx, kept)}
 	existing, err := c.checkpointFiles()
 	errs = append(errs, err)
 	for _, name := range gc.Files(existing, kept) {
@@ -96,12 +96,21 @@ func (c *Checkpointer) letGo() error {
 	return errors.Join(append(errs, c.removeOldManifests())...)
 }
 
-func (c *Checkpointer) removeSegments(kept []gc.Kept) error {
+// removeSegments deletes log segments. Who was pinned when rows were moved out of
+// them may still be about to put an old address into a slot, and to correct that.
+func (c *Checkpointer) removeSegments(ctx context.Context, kept []gc.Kept) error {
 	if c.compaction.failed != nil { // then rows may be in segments that no checkpoint counts them in
 		return c.compaction.failed
 	}
+	free := gc.Segments(c.Log.Segments(), kept)
+	if len(free) == 0 {
+		return nil
+	}
+	if err := c.Manager.Epochs.Barrier(ctx); err != nil {
+		return err
+	}
 	var errs []error
-	for _, s := range gc.Segments(c.Log.Segments(), kept) {
+	for _, s := range free {
 		err := c.Log.RemoveSegment(s.Stream, s.First)
 		if err == nil {
 			c.compaction.freed.Add(1)
