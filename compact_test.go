@@ -3,6 +3,7 @@ package rekindle_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"testing"
 
@@ -41,22 +42,66 @@ func TestLogStaysSmall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fs := vfs.NewMem()
-			db, items := openItems(t, fs, rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: -1})
-			p := &population{t: t, db: db, items: items, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+			o := rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: -1}
+			p := &population{t: t, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+			p.db, p.items = openItems(t, fs, o)
 			for p.round = range 12 {
 				round(p)
-				require.NoError(t, db.Checkpoint(t.Context()))
-				require.NoError(t, db.Compact(t.Context()))
+				if p.round%3 == 2 { // most rows are in the log then
+					require.NoError(t, p.db.Close(t.Context()))
+					p.db, p.items = openItems(t, fs, o)
+				}
+				require.NoError(t, p.db.Checkpoint(t.Context()))
+				require.NoError(t, p.db.Compact(t.Context()))
 				// Live bytes are counted in size classes, a little above.
 				require.LessOrEqual(t, logBytes(fs), 2*p.live()+6*smallSegment, "round %d, live %d", p.round, p.live())
 			}
-			t.Log(db.Stats().FreedSegments, db.Stats().CompactedRows, db.Stats().CompactedBytes, logBytes(fs), p.live())
 			p.check()
-			require.NoError(t, db.Close(t.Context()))
+			require.NoError(t, p.db.Close(t.Context()))
 			p.db, p.items = openItems(t, fs, rekindle.Options{})
 			p.check()
 			require.NoError(t, p.db.Close(t.Context()))
 		})
+	}
+}
+
+// TestFallbackKeepsItsSegments: what the checkpoint before the last one counts on
+// is there, whatever the compaction has moved since.
+func TestFallbackKeepsItsSegments(t *testing.T) {
+	fs := vfs.NewMem()
+	p := newPopulation(t, fs, rekindle.Options{})
+	for range 6 {
+		p.mixed(40)
+		require.NoError(t, p.db.Compact(t.Context()))
+		damaged := fs.CrashClone(nil, vfs.Strict)
+		damageNewest(t, damaged)
+		db, items := openItems(t, damaged, rekindle.Options{})
+		require.NotEmpty(t, db.RecoveryReport().Fallbacks)
+		then := *p
+		then.db, then.items = db, items
+		then.check()
+		require.NoError(t, db.Close(t.Context()))
+	}
+	require.NotZero(t, p.db.Stats().CompactedRows)
+	require.NoError(t, p.db.Close(t.Context()))
+}
+
+// damageNewest cuts the array files of the newest checkpoint.
+func damageNewest(t *testing.T, fs *vfs.Mem) {
+	t.Helper()
+	numbers, err := fs.List("/db/ckpt")
+	require.NoError(t, err)
+	newest := path.Join("/db/ckpt", numbers[len(numbers)-1])
+	names, err := fs.List(newest)
+	require.NoError(t, err)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "array-") {
+			continue
+		}
+		f, err := fs.Open(path.Join(newest, name))
+		require.NoError(t, err)
+		require.NoError(t, f.Truncate(100))
+		require.NoError(t, f.Close())
 	}
 }
 

@@ -117,6 +117,53 @@ func TestPowerCutAtEveryOperation(t *testing.T) {
 	}
 }
 
+// TestPowerCutWhileCompacting does the same in a life in which every segment of the
+// log that can be is compacted and removed, again and again.
+func TestPowerCutWhileCompacting(t *testing.T) {
+	stride, deep := 2**powerCutStride-1, *powerCutDeep
+	if testing.Short() {
+		stride, deep = max(stride, 61), max(deep, 100)
+	}
+	for streams, strategy := range map[int]string{1: rekindle.IndexStrategies()[0], 2: "rebuild"} {
+		o := rekindle.Options{IndexStrategy: strategy, LogStreams: streams}.Eager()
+		t.Run(strategy, func(t *testing.T) {
+			fs := vfs.NewMem()
+			r := record(fs, stride, map[int32]int64{})
+			compactingScript(t, fs, o, r.ack)
+			for i, cut := range r.stop() {
+				if i%deep == 0 {
+					checkRecovery(t, cut, o)
+				} else {
+					checkCut(t, cut, o)
+				}
+			}
+		})
+	}
+}
+
+// compactingScript compacts with rows in memory and with rows in the log.
+func compactingScript(t *testing.T, fs *vfs.Mem, o rekindle.Options, ack func(int32, int64)) {
+	var moved, freed int64
+	for range 3 {
+		db, w := openWorkload(t, fs, o)
+		require.NoError(t, db.Compact(t.Context()))
+		for i := range int32(48) {
+			seq, err := w.Step(t.Context(), i%3)
+			require.NoError(t, err)
+			ack(i%3, seq)
+			if i%16 == 15 {
+				require.NoError(t, db.Checkpoint(t.Context()))
+				require.NoError(t, db.Compact(t.Context()))
+			}
+		}
+		moved, freed = moved+db.Stats().CompactedRows, freed+db.Stats().FreedSegments
+		require.NoError(t, db.Close(t.Context()))
+	}
+	require.NotZero(t, moved)
+	require.NotZero(t, freed)
+	t.Logf("%d operations, %d rows moved, %d segments removed", fs.Ops(), moved, freed)
+}
+
 // checkCut opens what a power cut has left and looks at everything.
 func checkCut(t *testing.T, cut powerCut, o rekindle.Options) {
 	t.Helper()
