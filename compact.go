@@ -5,10 +5,16 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/recovery"
 )
 
-// compactionRetry is how long the compaction of the log waits after a failure.
-const compactionRetry = time.Second
+const (
+	// compactionRetry is how long the compaction of the log waits after a failure.
+	compactionRetry = time.Second
+	// compactionQuiet is how long nothing must have been logged before it writes a
+	// checkpoint that would otherwise come with the next commits.
+	compactionQuiet = 500 * time.Millisecond
+)
 
 func (db *DB) askForCompaction() { ask(db.compaction) }
 
@@ -20,7 +26,7 @@ func (db *DB) compactWhenDue(ctx context.Context) {
 			return
 		case <-db.compaction:
 		}
-		if err := db.compact(ctx); err != nil && ctx.Err() == nil {
+		if err := db.compactNow(ctx); err != nil && ctx.Err() == nil {
 			db.opts.Logger.Warn("compaction of the log failed", "error", err)
 			sleep(ctx, compactionRetry)
 			db.askForCompaction()
@@ -28,27 +34,61 @@ func (db *DB) compactWhenDue(ctx context.Context) {
 	}
 }
 
-// compact moves rows to the end of the log and writes the checkpoints that let
-// go of the segments they were in, until the log takes what it should. What a
-// pass may write is bounded, because a crash makes recovery replay it.
-func (db *DB) compact(ctx context.Context) error {
+// compactNow makes one pass. The checkpoint behind it is that of the next commits,
+// unless the log is too large or there are none.
+func (db *DB) compactNow(ctx context.Context) error {
+	pass, err := db.compactionPass(ctx)
+	if err != nil || !pass.Wanted || !pass.Pressing && !db.comesToRest(ctx) {
+		return err
+	}
+	return db.renew(ctx)
+}
+
+// comesToRest returns true when nothing has been logged for some time, and false
+// when there is another checkpoint before that.
+func (db *DB) comesToRest(ctx context.Context) bool {
+	timer := time.NewTimer(compactionQuiet)
+	defer timer.Stop()
+	for {
+		logged := db.manager.Logged()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-db.compaction:
+			db.askForCompaction()
+			return false
+		case <-timer.C:
+		}
+		if db.manager.Logged() == logged {
+			return true
+		}
+		timer.Reset(compactionQuiet)
+	}
+}
+
+// compactionPass moves rows to the end of the log. What it may write is bounded,
+// because a crash makes recovery replay it.
+func (db *DB) compactionPass(ctx context.Context) (recovery.Pass, error) {
 	limit := db.opts.CheckpointBytes
 	if limit < 0 {
 		limit = defaultCheckpointBytes
 	}
+	return db.checkpointer.Compact(ctx, limit)
+}
+
+// renew writes the checkpoint that lets go of what a pass has emptied.
+func (db *DB) renew(ctx context.Context) error {
+	return db.writeCheckpoint(ctx, db.checkpointer.Renew)
+}
+
+// compact makes passes and checkpoints until the log takes what it should.
+func (db *DB) compact(ctx context.Context) error {
 	for {
-		segments, err := db.checkpointer.Compact(ctx, limit)
-		if err != nil {
+		pass, err := db.compactionPass(ctx)
+		if err != nil || !pass.Wanted {
 			return err
 		}
-		owed := segments > 0
-		if !owed {
-			owed, err = db.checkpointer.Owed()
-		}
-		if err != nil || !owed {
-			return err
-		}
-		if err := db.writeCheckpoint(ctx, db.checkpointer.Renew); err != nil || db.opts.eager {
+		if err := db.renew(ctx); err != nil || db.opts.eager {
 			return err
 		}
 	}

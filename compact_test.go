@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -162,4 +163,29 @@ func (p *population) check() {
 	for _, row := range found {
 		require.Equal(p.t, p.rows[row.ID], row)
 	}
+}
+
+// TestLogShrinksByItself: nobody asks for it, and no commit is needed for the last
+// checkpoints that it takes.
+func TestLogShrinksByItself(t *testing.T) {
+	fs := vfs.NewMem()
+	const checkpointBytes = 2 * smallSegment
+	o := rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: checkpointBytes}
+	p := &population{t: t, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+	p.db, p.items = openItems(t, fs, o)
+	bound := func() int64 { return 2*p.live() + 3*checkpointBytes + 6*smallSegment }
+	for range 10 {
+		p.repeat(500, func() { p.put(p.rng.Int64N(400)*p.rng.Int64N(3), 300) })
+		require.Eventually(t, func() bool { return logBytes(fs) <= bound() }, 10*time.Second, time.Millisecond)
+	}
+	require.NotZero(t, p.db.Stats().CompactedRows)
+	p.each(1000, func(id int64) {
+		if _, there := p.rows[id]; there {
+			p.drop(id)
+		}
+	})
+	require.NoError(t, p.db.Checkpoint(t.Context()))
+	require.Eventually(t, func() bool { return logBytes(fs) <= 6*smallSegment }, 10*time.Second, time.Millisecond)
+	p.check()
+	require.NoError(t, p.db.Close(t.Context()))
 }

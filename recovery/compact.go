@@ -39,32 +39,41 @@ func (c *Checkpointer) Compacted() Compaction {
 	return Compaction{Rows: c.compaction.rows.Load(), Bytes: c.compaction.bytes.Load(), Freed: c.compaction.freed.Load()}
 }
 
+// Pass is what a Compact has done, and what is left to do.
+type Pass struct {
+	Segments int  // gone through
+	Wanted   bool // another checkpoint, a Renew, makes the log smaller
+	Pressing bool // the log is close to its bound, or beyond
+}
+
 // Compact moves the live rows of the emptiest log segments to the end of the log
-// if that takes more than it should, until about limit bytes are written, and
-// returns how many segments it has gone through. They go with the second
-// checkpoint after it. No transaction meets a conflict or waits because of it but
-// for the disk.
-func (c *Checkpointer) Compact(ctx context.Context, limit int64) (segments int, err error) {
+// if that takes more than it should, until about limit bytes are written. The
+// segments go with the second checkpoint after it. No transaction meets a conflict
+// or waits because of it but for the disk.
+func (c *Checkpointer) Compact(ctx context.Context, limit int64) (pass Pass, err error) {
 	c.compaction.mu.Lock()
 	defer c.compaction.mu.Unlock()
 	victims, pressing, err := c.chooseVictims()
 	if err != nil {
-		return 0, err
+		return pass, err
 	}
+	pass.Pressing = pressing
 	m := newMover(c, pressing)
 	for _, v := range victims {
 		if m.written >= limit || m.urgent {
 			break
 		}
 		if err := m.empty(ctx, v.SegmentID); err != nil {
-			return segments, fmt.Errorf("compaction of log segment %d:%#x: %w", v.Stream, uint64(v.First), err)
+			return pass, fmt.Errorf("compaction of log segment %d:%#x: %w", v.Stream, uint64(v.First), err)
 		}
-		segments++
+		pass.Segments++
 	}
-	if segments > 0 {
-		c.logger.Info("log compacted", "segments", segments, "bytes", m.written)
+	if pass.Segments > 0 {
+		c.logger.Info("log compacted", "segments", pass.Segments, "bytes", m.written)
 	}
-	return segments, nil
+	pass.Wanted, err = c.renewalHelps()
+	pass.Wanted = pass.Wanted || pass.Segments > 0
+	return pass, err
 }
 
 // chooseVictims plans a pass, and says whether the log is close to its bound.
@@ -134,9 +143,10 @@ func bytesOf(list []gc.Usage) (sum int64) {
 	return sum
 }
 
-// Owed reports whether the log takes more than it should and Renew would make
-// it smaller.
-func (c *Checkpointer) Owed() (bool, error) {
+// renewalHelps reports whether the log takes more than it should and a Renew would
+// change that: because segments wait for the older one of the kept checkpoints, or
+// because there is no older one and so no compaction either.
+func (c *Checkpointer) renewalHelps() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.needs()
@@ -146,7 +156,7 @@ func (c *Checkpointer) Owed() (bool, error) {
 	newest := kept[len(kept)-1]
 	renewed := []gc.Kept{newest, newest}
 	all := c.Log.Segments()
-	if len(gc.Segments(all, renewed)) == len(gc.Segments(all, kept)) {
+	if len(kept) == gc.KeptCheckpoints && len(gc.Segments(all, renewed)) == len(gc.Segments(all, kept)) {
 		return false, nil
 	}
 	settled, demand, err := c.settled(renewed)
