@@ -23,6 +23,12 @@ func (o Options) Eager() Options {
 // Budget is the memory budget of a database with these options.
 func (o Options) Budget() int64 { return o.withDefaults().MemoryBudget }
 
+// Uncompacted returns options with which the log is not compacted.
+func (o Options) Uncompacted() Options {
+	o.uncompacted = true
+	return o
+}
+
 // ManifestRecord frames the body of a manifest record.
 func ManifestRecord(sequence uint64, body string) []byte {
 	record, err := recovery.AppendRecord(nil, sequence, json.RawMessage(body))

@@ -91,6 +91,8 @@ func (db *DB) start() {
 			db.askForCheckpoint()
 		}
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
+	}
+	if db.opts.CheckpointBytes > 0 && !db.opts.uncompacted {
 		db.askForCompaction()
 		db.background.Go(func() { db.compactWhenDue(ctx) })
 	}

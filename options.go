@@ -104,8 +104,9 @@ type Options struct {
 	Progress func(Progress)
 
 	// For tests.
-	fs    vfs.FS // nil = the operating system's
-	eager bool   // compact every log segment that can be, again and again
+	fs          vfs.FS // nil = the operating system's
+	eager       bool   // compact every log segment that can be, again and again
+	uncompacted bool   // compact none by itself
 }
 
 // Progress says how far a phase of Open has come. Total is 0 if unknown.
