@@ -68,7 +68,9 @@ func child(dir string) error {
 	}
 	fmt.Println("open")
 	var group sync.WaitGroup
-	failures := make(chan error, workers)
+	failures := make(chan error, workers+1)
+	group.Go(func() { failures <- compact(ctx, db) })
+	group.Go(func() { tellMoved(db) })
 	for worker := range int32(workers) {
 		group.Go(func() {
 			for {
@@ -84,7 +86,27 @@ func child(dir string) error {
 	return <-failures
 }
 
-// TestKill kills a process that commits with all its might, again and again,
+// compact keeps the log as small as it may be.
+func compact(ctx context.Context, db *rekindle.DB) error {
+	for {
+		if err := db.Compact(ctx); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// tellMoved says how many rows have been moved in the log.
+func tellMoved(db *rekindle.DB) {
+	for moved := int64(0); ; time.Sleep(time.Millisecond) {
+		if now := db.Stats().CompactedRows; now != moved {
+			os.Stdout.WriteString(fmt.Sprintf("moved %d\n", now-moved))
+			moved = now
+		}
+	}
+}
+
+// TestKill kills a process that commits and compacts with all its might, again and again,
 // often while it is still recovering, and checks everything each time.
 func TestKill(t *testing.T) {
 	if *seed == 0 {
@@ -97,7 +119,7 @@ func TestKill(t *testing.T) {
 			for round := range *rounds {
 				require.NoError(t, h.round(), "round %d", round)
 			}
-			t.Logf("%d transactions acknowledged, %d rounds killed while opening", h.total, h.early)
+			t.Logf("%d transactions acknowledged, %d rounds killed while opening, %d rows moved in the log", h.total, h.early, h.moved)
 		})
 	}
 }
@@ -110,6 +132,7 @@ type harness struct {
 	acked    map[int32]int64
 	total    int
 	early    int
+	moved    int64
 }
 
 func (h *harness) round() error {
@@ -122,7 +145,11 @@ func (h *harness) round() error {
 			h.early++
 		}
 	}
-	if _, err := h.run(time.Duration(50+h.rng.IntN(250)) * time.Millisecond); err != nil {
+	life := time.Duration(50+h.rng.IntN(250)) * time.Millisecond
+	if h.rng.IntN(4) == 0 { // long enough for the log to be compacted
+		life *= 3
+	}
+	if _, err := h.run(life); err != nil {
 		return err
 	}
 	return h.check()
@@ -156,7 +183,7 @@ func (h *harness) read(out io.Reader) (opened bool, err error) {
 			return opened, nil
 		}
 		var worker int32
-		var seq int64
+		var seq, moved int64
 		switch {
 		case line == "open\n":
 			opened = true
@@ -166,6 +193,11 @@ func (h *harness) read(out io.Reader) (opened bool, err error) {
 			}
 			h.acked[worker] = max(h.acked[worker], seq)
 			h.total++
+		case strings.HasPrefix(line, "moved "):
+			if _, err := fmt.Sscanf(line, "moved %d", &moved); err != nil {
+				return opened, err
+			}
+			h.moved += moved
 		default:
 			return opened, fmt.Errorf("child: %s", strings.TrimSpace(line))
 		}

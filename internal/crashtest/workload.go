@@ -25,6 +25,14 @@ type Event struct {
 	Body   []byte
 }
 
+// Keepsake is inserted by every keepEvery-th transaction of a worker and stays
+// much longer than the rows beside it in the log, which is therefore compacted.
+type Keepsake struct {
+	Worker int32 `rekindle:",pk"`
+	Seq    int64 `rekindle:",pk"`
+	Body   string
+}
+
 // Shared is one row that all workers fight for: every sharedEvery-th
 // transaction of each adds one.
 type Shared struct {
@@ -47,6 +55,8 @@ const (
 	sharedEvery = 5
 	bulkEvery   = 16
 	blockRows   = 60
+	keepEvery   = 16
+	kept        = 50 // keepsakes of a worker
 )
 
 // Workload is the set of tables on an open database.
@@ -56,6 +66,7 @@ type Workload struct {
 	events   *rekindle.Table[Event]
 	shared   *rekindle.Table[Shared]
 	blocks   *rekindle.Table[Block]
+	keeps    *rekindle.Table[Keepsake]
 }
 
 // Open makes or opens the tables.
@@ -70,7 +81,10 @@ func Open(ctx context.Context, db *rekindle.DB) (w *Workload, err error) {
 	if w.shared, err = rekindle.OpenTable[Shared](ctx, db, "shared"); err != nil {
 		return nil, err
 	}
-	w.blocks, err = rekindle.OpenTable[Block](ctx, db, "blocks")
+	if w.blocks, err = rekindle.OpenTable[Block](ctx, db, "blocks"); err != nil {
+		return nil, err
+	}
+	w.keeps, err = rekindle.OpenTable[Keepsake](ctx, db, "keepsakes")
 	return w, err
 }
 
@@ -112,8 +126,23 @@ func (w *Workload) apply(tx *rekindle.Tx, worker int32, seq int64) error {
 			return err
 		}
 	}
+	if seq%keepEvery == 0 {
+		if err := w.keep(tx, worker, seq); err != nil {
+			return err
+		}
+	}
 	if seq%bulkEvery == 0 {
 		return w.rewriteBlocks(tx, worker, seq)
+	}
+	return nil
+}
+
+func (w *Workload) keep(tx *rekindle.Tx, worker int32, seq int64) error {
+	if err := w.keeps.Insert(tx, keepsake(worker, seq)); err != nil {
+		return err
+	}
+	if gone := seq - kept*keepEvery; gone > 0 {
+		return w.keeps.Delete(tx, &Keepsake{Worker: worker, Seq: gone})
 	}
 	return nil
 }
@@ -146,6 +175,10 @@ func event(worker int32, seq, now int64) *Event {
 	return &Event{Worker: worker, Seq: seq, Tag: tag, Unique: name, Body: []byte(strings.Repeat(name, int(seq%7)))}
 }
 
+func keepsake(worker int32, seq int64) *Keepsake {
+	return &Keepsake{Worker: worker, Seq: seq, Body: strings.Repeat(fmt.Sprintf("%d of %d ", seq, worker), 40)}
+}
+
 func block(worker, row int32, seq int64) *Block {
 	return &Block{Worker: worker, Row: row, Seq: seq, Body: strings.Repeat("x", 500+int(seq%100))}
 }
@@ -167,7 +200,7 @@ func (w *Workload) Check(ctx context.Context, acknowledged map[int32]int64) erro
 				return fmt.Errorf("worker %d: transaction %d was acknowledged, the last one there is %d", worker, acked, seqs[worker])
 			}
 		}
-		return errors.Join(w.checkEvents(tx, seqs), w.checkShared(tx, seqs), w.checkBlocks(tx, seqs))
+		return errors.Join(w.checkEvents(tx, seqs), w.checkShared(tx, seqs), w.checkBlocks(tx, seqs), w.checkKeepsakes(tx, seqs))
 	})
 }
 
@@ -235,6 +268,28 @@ func (w *Workload) checkBlocks(tx *rekindle.Tx, seqs map[int32]int64) error {
 	for worker, seq := range seqs {
 		if seq >= bulkEvery && rows[worker] != blockRows {
 			return fmt.Errorf("worker %d: %d blocks of %d", worker, rows[worker], blockRows)
+		}
+	}
+	return nil
+}
+
+func (w *Workload) checkKeepsakes(tx *rekindle.Tx, seqs map[int32]int64) error {
+	next := map[int32]int64{}
+	for worker, seq := range seqs {
+		next[worker] = max(0, seq/keepEvery-kept)*keepEvery + keepEvery
+	}
+	for k, err := range w.keeps.All(tx) {
+		if err != nil {
+			return err
+		}
+		if want := keepsake(k.Worker, next[k.Worker]); k != *want {
+			return fmt.Errorf("keepsake %d/%d where %d belongs", k.Worker, k.Seq, want.Seq)
+		}
+		next[k.Worker] += keepEvery
+	}
+	for worker, n := range next {
+		if n != seqs[worker]/keepEvery*keepEvery+keepEvery {
+			return fmt.Errorf("worker %d: keepsakes end before %d, counter is %d", worker, n, seqs[worker])
 		}
 	}
 	return nil
