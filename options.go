@@ -55,7 +55,8 @@ type Options struct {
 	// default. A row takes at most an eighth of it, and at most 1 MiB.
 	SegmentBytes int64
 	// CheckpointBytes is how much the log grows between two checkpoints, 64 MiB
-	// by default. Negative: only Checkpoint and Close write one.
+	// by default. Negative: only Checkpoint and Close write one, and only Compact
+	// compacts the log.
 	CheckpointBytes int64
 	// MemoryBudget is how many bytes of memory the engine should do with, for rows,
 	// arrays and indexes. When they are used up, rows that were not used lately
