@@ -10,7 +10,7 @@ import (
 
 const (
 	// compactionRetry is how long the compaction of the log waits after a failure.
-	compactionRetry = time.Second
+	compactionRetry = 10 * time.Second
 	// compactionQuiet is how long nothing must have been logged before it writes a
 	// checkpoint that would otherwise come with the next commits.
 	compactionQuiet = 500 * time.Millisecond
@@ -28,6 +28,9 @@ func (db *DB) compactWhenDue(ctx context.Context) {
 		}
 		if err := db.compactNow(ctx); err != nil && ctx.Err() == nil {
 			db.opts.Logger.Warn("compaction of the log failed", "error", err)
+			if db.log.Failed() != nil {
+				return // nothing is written any more
+			}
 			sleep(ctx, compactionRetry)
 			db.askForCompaction()
 		}
