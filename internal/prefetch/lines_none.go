@@ -1,8 +1,0 @@
-//go:build !amd64 && !arm64
-
-package prefetch
-
-import "unsafe"
-
-// Lines does nothing here.
-func Lines(unsafe.Pointer, int) {}
