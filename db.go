@@ -129,9 +129,6 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	if err := db.checkHeader(); err != nil {
 		return err
 	}
-	if err := db.files.Survey(); err != nil {
-		return err
-	}
 	if err := db.openLog(memoryGrows); err != nil {
 		return err
 	}

@@ -70,6 +70,7 @@ func (db *DB) start() {
 	}
 	db.background.Go(func() { db.watchTransactions(ctx) })
 	db.background.Go(func() { db.repairWhenDue(ctx) })
+	db.background.Go(func() { db.fillCache(ctx) })
 	if db.opts.ReadOnly {
 		return
 	}
@@ -245,4 +246,18 @@ func (db *DB) untilClosed(ctx context.Context, f func(context.Context) error) er
 		return fmt.Errorf("%w: %w", fault.ErrClosed, err)
 	}
 	return err
+}
+
+// cacheFill bounds what is read ahead of the mapped files after an Open; with a
+// memory budget half of that is the bound.
+const cacheFill = 1 << 30
+
+func (db *DB) fillCache(ctx context.Context) {
+	limit := int64(cacheFill)
+	if budget := db.opts.MemoryBudget; budget > 0 {
+		limit = min(limit, budget/2)
+	}
+	if err := db.state.FillCache(ctx, limit); err != nil {
+		db.opts.Logger.Warn("files not read ahead", "error", err)
+	}
 }

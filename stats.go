@@ -113,6 +113,9 @@ func (db *DB) transactionStats(s *Stats) {
 func (db *DB) storageStats(s *Stats) {
 	s.LoggedBytes = db.manager.Logged()
 	s.LogSegments = len(db.log.Segments())
+	if err := db.files.Survey(); err != nil { // not by Open, which would take longer by it
+		db.opts.Logger.Warn("files not counted", "error", err)
+	}
 	s.LogBytes = db.files.Bytes(recovery.LogDir)
 	s.CheckpointBytes = db.files.Total() - s.LogBytes
 	live := db.state.LiveBytes()

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -24,11 +26,14 @@ func SegmentName(stream int, first Position) string {
 
 // parseSegmentName is the reverse of SegmentName; other names are not ok.
 func parseSegmentName(name string) (stream int, first Position, ok bool) {
-	var p uint64
-	if n, err := fmt.Sscanf(name, "%02d-%016x.log", &stream, &p); n != 2 || err != nil || stream < 0 {
+	number, rest, _ := strings.Cut(name, "-")
+	position, _ := strings.CutSuffix(rest, ".log")
+	s, badStream := strconv.ParseUint(number, 10, 16)
+	p, badPosition := strconv.ParseUint(position, 16, 64)
+	if badStream != nil || badPosition != nil {
 		return 0, 0, false
 	}
-	first = Position(p)
+	stream, first = int(s), Position(p)
 	return stream, first, SegmentName(stream, first) == name
 }
 

@@ -166,3 +166,13 @@ func (f *memFile) DropCache() error {
 	f.node.dropCache(f.mem.owner)
 	return nil
 }
+
+// FillCache does nothing: all content is in memory.
+func (f *memFile) FillCache(int64, int64) error {
+	f.mem.mu.Lock()
+	defer f.mem.mu.Unlock()
+	if f.closed.Load() {
+		return f.op(OpFillCache).Fail(fs.ErrClosed)
+	}
+	return nil
+}

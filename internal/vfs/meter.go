@@ -17,10 +17,11 @@ type Meter struct {
 	dir    string
 	mapped atomic.Int64
 
-	mu    sync.Mutex
-	files map[string]*meteredSize
-	bytes map[string]int64 // by the first name below dir, "" for files in it
-	total int64
+	mu       sync.Mutex
+	files    map[string]*meteredSize
+	bytes    map[string]int64 // by the first name below dir, "" for files in it
+	total    int64
+	surveyed bool
 }
 
 // meteredSize is the size of a file that exists. It only changes under
@@ -37,8 +38,18 @@ func NewMeter(fs FS, dir string) *Meter {
 	return &Meter{FS: fs, dir: filepath.Clean(dir), files: map[string]*meteredSize{}, bytes: map[string]int64{}}
 }
 
-// Survey counts the files that exist, but for those that it knows already.
-func (m *Meter) Survey() error { return m.survey(m.dir) }
+// Survey counts the files that exist, but for those that it knows already. It
+// does so once: what comes and goes later is counted anyway.
+func (m *Meter) Survey() error {
+	m.mu.Lock() // who removes a file while it is counted waits for this to take it off again
+	defer m.mu.Unlock()
+	if m.surveyed {
+		return nil
+	}
+	err := m.survey(m.dir)
+	m.surveyed = err == nil
+	return err
+}
 
 func (m *Meter) survey(dir string) error {
 	names, err := m.FS.List(dir)
@@ -56,19 +67,11 @@ func (m *Meter) survey(dir string) error {
 			if err := m.survey(path); err != nil {
 				return err
 			}
-		default:
-			m.found(path, info.Size)
+		case m.files[path] == nil:
+			m.resize(m.enter(path), info.Size)
 		}
 	}
 	return nil
-}
-
-func (m *Meter) found(path string, size int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.files[path] == nil {
-		m.resize(m.enter(path), size)
-	}
 }
 
 // Mapped returns the bytes of the files that are mapped now; a file that is

@@ -33,6 +33,7 @@ const (
 	OpSync
 	OpDatasync
 	OpDropCache
+	OpFillCache
 )
 
 var kindNames = [...]string{
@@ -55,6 +56,7 @@ var kindNames = [...]string{
 	OpSync:      "sync",
 	OpDatasync:  "datasync",
 	OpDropCache: "drop-cache",
+	OpFillCache: "fill-cache",
 }
 
 func (k Kind) String() string { return kindNames[k] }

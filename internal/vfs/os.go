@@ -126,4 +126,7 @@ func regularSize(f *os.File) (int64, error) {
 
 func (f *osFile) Size() (int64, error) { return regularSize(f.File) }
 func (f *osFile) Datasync() error      { return f.fd.datasync(f.File) }
-func (f *osFile) DropCache() error     { return f.fd.dropCache(f.File) }
+func (f *osFile) DropCache() error     { return f.fd.advise(f.File, 0, 0, dropCache) }
+func (f *osFile) FillCache(offset, n int64) error {
+	return f.fd.advise(f.File, offset, n, fillCache)
+}

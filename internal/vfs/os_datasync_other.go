@@ -8,6 +8,13 @@ import "os"
 // fdatasync down to the medium (os.File.Sync is F_FULLFSYNC on darwin).
 type fdCalls struct{}
 
-func (fdCalls) init(*os.File) error        { return nil }
-func (fdCalls) datasync(f *os.File) error  { return f.Sync() }
-func (fdCalls) dropCache(f *os.File) error { return nil }
+func (fdCalls) init(*os.File) error       { return nil }
+func (fdCalls) datasync(f *os.File) error { return f.Sync() }
+
+// What advise can be told, in vain.
+const (
+	dropCache = iota
+	fillCache
+)
+
+func (fdCalls) advise(*os.File, int64, int64, int) error { return nil }

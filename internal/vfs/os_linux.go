@@ -37,10 +37,17 @@ func (c *fdCalls) datasync(f *os.File) error {
 	return pathError("fdatasync", f.Name(), c.err)
 }
 
-func (c *fdCalls) dropCache(f *os.File) error {
+// What advise can be told.
+const (
+	dropCache = unix.FADV_DONTNEED
+	fillCache = unix.FADV_WILLNEED
+)
+
+// advise gives advice about n bytes at offset, 0 bytes being all.
+func (c *fdCalls) advise(f *os.File, offset, n int64, advice int) error {
 	var err error
-	drop := func(fd uintptr) { err = unix.Fadvise(int(fd), 0, 0, unix.FADV_DONTNEED) }
-	if c.raw.Control(drop) != nil {
+	advise := func(fd uintptr) { err = unix.Fadvise(int(fd), offset, n, advice) }
+	if c.raw.Control(advise) != nil {
 		err = fs.ErrClosed
 	}
 	return pathError("fadvise", f.Name(), err)

@@ -61,6 +61,9 @@ func mapSize(f *os.File, size int64) (Mapping, error) {
 	if err != nil {
 		return nil, pathError("mmap", f.Name(), err)
 	}
+	// Without this a fault reads as much around the page as the device is set up
+	// to read ahead, up to megabytes. It is advice: an error has no news.
+	_ = unix.Madvise(data, unix.MADV_RANDOM)
 	return &osMapping{data: data}, nil
 }
 

@@ -56,6 +56,9 @@ type File interface {
 	// DropCache asks that later reads come from the medium, where the system
 	// can do that. Only synced content is dropped; call Sync before.
 	DropCache() error
+	// FillCache asks that n bytes at offset be brought from the medium for later
+	// reads, where the system can do that.
+	FillCache(offset, n int64) error
 }
 
 // Mapping is the content of a file in memory.

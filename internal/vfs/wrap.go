@@ -129,6 +129,9 @@ func (f *wrapFile) Close() error     { return f.simple(OpClose, 0, f.file.Close)
 func (f *wrapFile) Sync() error      { return f.simple(OpSync, 0, f.file.Sync) }
 func (f *wrapFile) Datasync() error  { return f.simple(OpDatasync, 0, f.file.Datasync) }
 func (f *wrapFile) DropCache() error { return f.simple(OpDropCache, 0, f.file.DropCache) }
+func (f *wrapFile) FillCache(offset, n int64) error {
+	return f.simple(OpFillCache, n, func() error { return f.file.FillCache(offset, n) })
+}
 
 func (f *wrapFile) Truncate(size int64) error {
 	return f.simple(OpTruncate, size, func() error { return f.file.Truncate(size) })

@@ -48,6 +48,7 @@ func run(t *testing.T, fsys vfs.FS, file vfs.File, lock io.Closer) map[vfs.Kind]
 	errs[vfs.OpSync] = file.Sync()
 	errs[vfs.OpDatasync] = file.Datasync()
 	errs[vfs.OpDropCache] = file.DropCache()
+	errs[vfs.OpFillCache] = file.FillCache(0, 1)
 	errs[vfs.OpClose] = lock.Close()
 	require.NoError(t, errs[vfs.OpClose], "closes pass")
 	delete(errs, vfs.OpClose)
@@ -91,7 +92,7 @@ func TestEveryKindFails(t *testing.T) {
 		require.ErrorIs(t, err, errTest, "%v", kind)
 		require.ErrorContains(t, err, "d", "%v: the path", kind)
 	}
-	require.Len(t, errs, int(vfs.OpDropCache), "all kinds but close")
+	require.Len(t, errs, int(vfs.OpFillCache), "all kinds but close")
 	require.Equal(t, len(errs), counter.Injected())
 	require.Equal(t, len(errs)+1, counter.Seen())
 	require.Equal(t, before, mem.Dump(), "failed operations do nothing")
