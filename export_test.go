@@ -3,6 +3,7 @@ package rekindle
 import (
 	"encoding/json"
 
+	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/recovery"
 )
@@ -27,6 +28,27 @@ func (o Options) Budget() int64 { return o.withDefaults().MemoryBudget }
 func (o Options) Uncompacted() Options {
 	o.uncompacted = true
 	return o
+}
+
+// ScanEntries counts the entries of all indexes by reading them. Stats cannot tell
+// those of a chain of trees that are there twice.
+func (db *DB) ScanEntries() (n int64, err error) {
+	h := db.epochs.Register()
+	h.Pin()
+	defer h.Unpin()
+	for _, t := range db.catalog.tables() {
+		for _, ix := range t.Indexes {
+			var c index.Cursor
+			var b index.Batch
+			for more := true; more; {
+				if more, err = ix.Scan(h, index.Range{}, &c, &b); err != nil {
+					return n, err
+				}
+				n += int64(b.Len())
+			}
+		}
+	}
+	return n, nil
 }
 
 // ManifestRecord frames the body of a manifest record.
