@@ -3,6 +3,7 @@ package recovery
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"time"
 )
@@ -33,6 +34,9 @@ func (s *State) FillCache(ctx context.Context, limit int64) error {
 
 func (s *State) fillCache(ctx context.Context, name string, limit int64) (done int64, err error) {
 	f, err := s.cfg.FS.OpenRead(s.path(filepath.FromSlash(name)))
+	if errors.Is(err, fs.ErrNotExist) { // a checkpoint has let go of it
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
