@@ -96,7 +96,7 @@ type Options struct {
 	// index. Without it, damage inside a file is found when that part is first
 	// used: calls that need it return ErrCorrupt, those that need an index
 	// ErrIndexDamaged until it has been rebuilt from the rows, which begins at
-	// once and takes about a second per million rows.
+	// once.
 	VerifyOnOpen bool
 	// Logger gets warnings, such as damage found and worked around. Nil discards.
 	Logger *slog.Logger

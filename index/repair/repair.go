@@ -54,7 +54,11 @@ func (x *Index) refusal(s *state) error {
 	if s.damage == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %w", fault.ErrIndexDamaged, x.cfg.Name, s.damage)
+	return x.refused(s.damage)
+}
+
+func (x *Index) refused(damage error) error {
+	return fmt.Errorf("%w: %s: %w", fault.ErrIndexDamaged, x.cfg.Name, damage)
 }
 
 // check looks whether an error says that the files of the index are damaged, and
@@ -67,11 +71,12 @@ func (x *Index) check(s *state, err error) error {
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
-	if !x.current.CompareAndSwap(s, &state{fresh, s.Index, err}) {
-		return errors.Join(x.refusal(x.current.Load()), fresh.Close())
+	if x.current.CompareAndSwap(s, &state{fresh, s.Index, err}) {
+		x.cfg.Found(x, err)
+	} else { // somebody else has met damage first
+		err = errors.Join(err, fresh.Close())
 	}
-	x.cfg.Found(x, err)
-	return x.refusal(x.current.Load())
+	return x.refused(err)
 }
 
 func (x *Index) isDamage(err error) bool {
