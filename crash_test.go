@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
-	"github.com/rekindledb/rekindle/internal/crashtest"
+	"github.com/rekindledb/rekindle/bench/counters"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -64,12 +64,12 @@ func (r *recorder) stop() []powerCut {
 	return r.cuts
 }
 
-func openWorkload(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *crashtest.Workload) {
+func openWorkload(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *counters.Workload) {
 	t.Helper()
 	o.SegmentBytes, o.CheckpointBytes = 64<<10, -1
 	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
 	require.NoError(t, err)
-	w, err := crashtest.Open(t.Context(), db)
+	w, err := counters.Open(t.Context(), db)
 	require.NoError(t, err)
 	return db, w
 }

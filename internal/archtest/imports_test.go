@@ -25,7 +25,7 @@ func layers() [][]string {
 		{"gc/..."},
 		{"recovery/..."},
 		{""},
-		{"bench/...", "cmd/...", "internal/crashtest/..."},
+		{"bench/...", "cmd/..."},
 	}
 }
 
@@ -138,7 +138,6 @@ func TestLayerOf(t *testing.T) {
 		{"recovery", ""},
 		{"", "bench"},
 		{"", "cmd/rekindle"},
-		{"", "internal/crashtest"},
 	} {
 		require.Less(t, layerOf(order.lower), layerOf(order.higher), "%+v", order)
 	}
