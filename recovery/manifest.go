@@ -207,6 +207,9 @@ func parseManifest(path string, data []byte) (*Manifest, error) {
 		if err := decodeStrictly(body, &c); err != nil {
 			return nil, fault.Corrupt(path, int64(len(data)-len(rest)), int64(len(body)), "manifest record %d: %v", sequence, err)
 		}
+		if err := c.sound(m); err != nil {
+			return nil, fault.Corrupt(path, int64(len(data)-len(rest)), int64(len(body)), "manifest record %d: %v", sequence, err)
+		}
 		m.Checkpoints = append(m.Checkpoints, c)
 		rest = after
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -195,6 +196,54 @@ func TestManifestRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = parseManifest("m", data)
 	require.ErrorIs(t, err, fault.ErrCorrupt)
+}
+
+// TestManifestRefusesUnsoundRecords: a right checksum proves nothing about the
+// one who wrote the record.
+func TestManifestRefusesUnsoundRecords(t *testing.T) {
+	file := func(name string) func(c *Checkpoint) {
+		return func(c *Checkpoint) { c.Tables[0].Files[0] = name }
+	}
+	for name, spoil := range map[string]func(c *Checkpoint){
+		"number":                   func(c *Checkpoint) { c.Number = 0 },
+		"CTS":                      func(c *Checkpoint) { c.CTS = logstream.MaxCTS + 1 },
+		"round":                    func(c *Checkpoint) { c.Round = logstream.MaxCTS + 1 },
+		"too few positions":        func(c *Checkpoint) { c.Replay = c.Replay[:1] },
+		"too many positions":       func(c *Checkpoint) { c.Ends = append(c.Ends, 0) },
+		"no positions":             func(c *Checkpoint) { c.Replay, c.Ends = nil, nil },
+		"replay behind the end":    func(c *Checkpoint) { c.Replay[0] = c.Ends[0] + 8 },
+		"position":                 func(c *Checkpoint) { c.Ends[0] = logstream.MaxPosition + 1 },
+		"stream of live bytes":     func(c *Checkpoint) { c.Live[0].Stream = 2 },
+		"negative stream":          func(c *Checkpoint) { c.Live[0].Stream = -1 },
+		"segment of live bytes":    func(c *Checkpoint) { c.Live[0].First++ },
+		"negative live bytes":      func(c *Checkpoint) { c.Live[0].Bytes = -1 },
+		"table twice":              func(c *Checkpoint) { c.Tables = append(c.Tables, c.Tables[0]) },
+		"generation to come":       func(c *Checkpoint) { c.Tables[0].Generation.Number = c.Number + 1 },
+		"negative index":           func(c *Checkpoint) { c.Indexes = []IndexFiles{{Index: -1}} },
+		"file of the index":        func(c *Checkpoint) { c.Indexes = []IndexFiles{{Files: []index.FileInfo{{Name: "/etc/passwd"}}}} },
+		"suspects":                 func(c *Checkpoint) { c.Suspects = &FileInfo{Name: "ckpt/../../suspects"} },
+		"file above":               file("ckpt/../../x"),
+		"absolute file":            file("/ckpt/x"),
+		"file elsewhere":           file("log/x"),
+		"CURRENT":                  file("CURRENT"),
+		"directory":                file("ckpt"),
+		"Windows":                  file(`ckpt/..\..\x`),
+		"drive":                    file("ckpt/c:x"),
+		"NUL":                      file("ckpt/x\x00"),
+		"not in its shortest form": file("ckpt/./x"),
+	} {
+		c := testCheckpoint(2)
+		spoil(&c)
+		data, err := AppendRecord(nil, 0, testHeader)
+		require.NoError(t, err)
+		data, err = AppendRecord(data, 1, testCheckpoint(1))
+		require.NoError(t, err)
+		data, err = AppendRecord(data, 2, c)
+		require.NoError(t, err)
+		_, err = parseManifest("m", data)
+		require.ErrorIs(t, err, fault.ErrCorrupt, name)
+		require.ErrorContains(t, err, "manifest record 2", name)
+	}
 }
 
 func FuzzManifest(f *testing.F) {
