@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/rekindledb/rekindle/gc"
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
 	"github.com/rekindledb/rekindle/rowid"
@@ -106,8 +108,8 @@ func (c *Checkpointer) firstFreeNumber() (uint64, error) {
 	}
 	var newest uint64
 	for _, name := range names {
-		var n uint64
-		if _, err := fmt.Sscanf(name, "%d", &n); err == nil {
+		n, err := strconv.ParseUint(name, 10, 64)
+		if err == nil && n <= maxNumber { // others are not ours
 			newest = max(newest, n)
 		}
 	}
@@ -176,6 +178,9 @@ func (c *Checkpointer) checkpoint(ctx context.Context, again bool) (Result, erro
 func (c *Checkpointer) run(ctx context.Context, mark logstream.Mark) (Result, error) {
 	if err := c.prepare(); err != nil {
 		return Result{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	if c.next > maxNumber {
+		return Result{}, fmt.Errorf("%w: checkpoint numbers are used up", fault.ErrNoSpace)
 	}
 	d := &draft{Checkpointer: c, live: liveBytes(c.newest()), images: map[rowid.Table]*indirection.Image{}}
 	d.Number, d.CTS, d.Round, d.Replay, d.Ends = c.next, mark.CTS, mark.Round, mark.Replay, mark.Ends

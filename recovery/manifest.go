@@ -74,6 +74,10 @@ type Checkpoint struct {
 	Live     []SegmentLive        `json:"live"` // log bytes that the arrays name, by segment
 }
 
+// maxNumber is the largest number of a checkpoint and of a manifest file: far from
+// where the next one would be 0.
+const maxNumber = 1<<62 - 1
+
 // TableImage names the newest array file of a table.
 type TableImage struct {
 	Table      rowid.Table            `json:"table"`
@@ -243,7 +247,7 @@ func readManifest(files vfs.FS, dir string) (*Manifest, error) {
 	}
 	name, complete := strings.CutSuffix(string(text), "\n")
 	var number uint64
-	if _, err := fmt.Sscanf(name, manifestPrefix+"%d", &number); err != nil || !complete || name != manifestName(number) {
+	if _, err := fmt.Sscanf(name, manifestPrefix+"%d", &number); err != nil || !complete || name != manifestName(number) || number > maxNumber {
 		return nil, fault.Corrupt(current, 0, int64(len(text)), "%q names no manifest", text)
 	}
 	path := filepath.Join(dir, name)
@@ -335,6 +339,9 @@ func (w *manifestWriter) begin(checkpoints []Checkpoint) error {
 // over.
 func (w *manifestWriter) create() (vfs.File, uint64, error) {
 	for number := w.number + 1; ; number++ {
+		if number > maxNumber {
+			return nil, 0, fmt.Errorf("%w: manifest numbers are used up", fault.ErrNoSpace)
+		}
 		f, err := w.files.Create(filepath.Join(w.dir, manifestName(number)))
 		if !errors.Is(err, fs.ErrExist) {
 			return f, number, err

@@ -206,6 +206,7 @@ func TestManifestRefusesUnsoundRecords(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(c *Checkpoint){
 		"number":                   func(c *Checkpoint) { c.Number = 0 },
+		"number too large":         func(c *Checkpoint) { c.Number = maxNumber + 1 },
 		"CTS":                      func(c *Checkpoint) { c.CTS = logstream.MaxCTS + 1 },
 		"round":                    func(c *Checkpoint) { c.Round = logstream.MaxCTS + 1 },
 		"too few positions":        func(c *Checkpoint) { c.Replay = c.Replay[:1] },

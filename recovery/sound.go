@@ -21,7 +21,7 @@ func (c *Checkpoint) sound(before *Manifest) error {
 	if n := len(before.Checkpoints); n > 0 && (c.Number <= before.Checkpoints[n-1].Number || c.CTS < before.Checkpoints[n-1].CTS) {
 		return fmt.Errorf("checkpoint %d of CTS %d follows checkpoint %d of CTS %d", c.Number, c.CTS, before.Checkpoints[n-1].Number, before.Checkpoints[n-1].CTS)
 	}
-	if c.Number == 0 || c.CTS > logstream.MaxCTS || c.Round > logstream.MaxCTS {
+	if c.Number == 0 || c.Number > maxNumber || c.CTS > logstream.MaxCTS || c.Round > logstream.MaxCTS {
 		return fmt.Errorf("checkpoint %d of CTS %d and round %d", c.Number, c.CTS, c.Round)
 	}
 	if err := soundPositions(c.Replay, c.Ends, h.LogStreams); err != nil {
