@@ -35,6 +35,7 @@ import (
 //	To recover:    map the array files; set the slots of the tail's rows.
 type DB struct {
 	opts    Options
+	budget  int64 // of memory in bytes, 0 for none
 	files   *vfs.Meter
 	state   *recovery.State
 	arena   *arena.Arena
@@ -98,8 +99,6 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	memoryGrows := make(chan struct{}, 1)
 	db.arena = arena.New(arena.Config{
 		Limit: db.opts.MemoryLimit,
-		Keep:  db.opts.keptMemory(),
-		Mark:  gc.StartFreezing(db.opts.MemoryBudget),
 		OnMark: func() {
 			select {
 			case memoryGrows <- struct{}{}:
@@ -110,6 +109,8 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	db.epochs = epoch.NewDomain(db.arena)
 	db.files = vfs.NewMeter(db.opts.fs, dir)
 	db.opts.fs = db.files
+	budget := make(chan int64, 1)
+	go func() { budget <- db.opts.budget() }() // beside recovery, which needs none
 	var err error
 	db.state, err = recovery.Open(ctx, recovery.Config{
 		FS:       db.files,
@@ -123,6 +124,7 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		Progress: db.progress,
 		Strategy: strategyNamed,
 	})
+	db.setBudget(<-budget)
 	if err != nil {
 		return err
 	}
@@ -139,6 +141,11 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		return err
 	}
 	return db.openCheckpointer()
+}
+
+func (db *DB) setBudget(budget int64) {
+	db.budget = budget
+	db.arena.SetMarks(db.opts.keptMemory(budget), gc.StartFreezing(budget))
 }
 
 func (db *DB) progress(phase string, done, total int64) {
@@ -196,13 +203,13 @@ func (db *DB) openLog(memoryGrows chan struct{}) error {
 		Find:        db.catalog.byID,
 		Trace:       db.opts.TraceTransactions,
 		Assist:      db.assist,
-		Budget:      db.opts.MemoryBudget,
+		Budget:      db.budget,
 		Relieve:     db.relieve,
 		ColdReads:   func() { db.freezer.Wake() },
 	})
 	db.collector = gc.New(db.manager, db.opts.Logger)
-	if db.opts.MemoryBudget > 0 {
-		db.freezer = gc.NewFreezer(db.collector, db.opts.MemoryBudget, db.mappedMemory, db.catalog.tables, memoryGrows)
+	if db.budget > 0 {
+		db.freezer = gc.NewFreezer(db.collector, db.budget, db.mappedMemory, db.catalog.tables, memoryGrows)
 	}
 	return nil
 }

@@ -22,7 +22,10 @@ func (o Options) Eager() Options {
 }
 
 // Budget is the memory budget of a database with these options.
-func (o Options) Budget() int64 { return o.withDefaults().MemoryBudget }
+func (o Options) Budget() int64 {
+	o = o.withDefaults()
+	return o.budget()
+}
 
 // Uncompacted returns options with which the log is not compacted.
 func (o Options) Uncompacted() Options {

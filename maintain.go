@@ -254,8 +254,8 @@ const cacheFill = 1 << 30
 
 func (db *DB) fillCache(ctx context.Context) {
 	limit := int64(cacheFill)
-	if budget := db.opts.MemoryBudget; budget > 0 {
-		limit = min(limit, budget/2)
+	if db.budget > 0 {
+		limit = min(limit, db.budget/2)
 	}
 	if err := db.state.FillCache(ctx, limit); err != nil {
 		db.opts.Logger.Warn("files not read ahead", "error", err)

@@ -142,11 +142,16 @@ func (o *Options) withDefaults() Options {
 	if r.fs == nil {
 		r.fs = vfs.OS()
 	}
-	if r.MemoryBudget == 0 {
-		r.MemoryBudget = defaultMemoryBudget(r.fs)
-	}
-	r.MemoryBudget = max(0, r.MemoryBudget)
 	return r
+}
+
+// budget is the memory budget in bytes, 0 for none. To find the default takes some
+// files of the kernel's.
+func (o *Options) budget() int64 {
+	if o.MemoryBudget == 0 {
+		return defaultMemoryBudget(o.fs)
+	}
+	return max(0, o.MemoryBudget)
 }
 
 // defaultMemoryBudget leaves half of what the process may use to the Go heap, to
@@ -161,8 +166,8 @@ func defaultMemoryBudget(fs vfs.FS) int64 {
 
 // keptMemory is the part of the memory limit that is kept for deletes. It matters
 // where rows can leave memory: else those that are deleted are there.
-func (o *Options) keptMemory() int64 {
-	if o.MemoryBudget == 0 {
+func (o *Options) keptMemory(budget int64) int64 {
+	if budget == 0 {
 		return 0
 	}
 	return o.MemoryLimit / 16

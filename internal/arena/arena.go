@@ -29,11 +29,8 @@ type Config struct {
 	// used in whole chunks, so below ChunkSize nothing can be allocated.
 	// 0 = no limit.
 	Limit int64
-	// Keep bytes of Limit are left, at least, while Low says no.
-	Keep int64
-	// Above Mark bytes in spans, OnMark is called whenever one more span is
-	// taken, with a lock held: it must not wait, nor use the arena. 0 = never.
-	Mark   int64
+	// OnMark is called whenever one more span is taken above the mark of
+	// SetMarks, with a lock held: it must not wait, nor use the arena.
 	OnMark func()
 	// Shards is rounded up to a power of two, at most 64. 0 = twice
 	// GOMAXPROCS.
@@ -169,6 +166,15 @@ func (a *Arena) Trim() {
 		}
 	}
 	a.heap.shrink(0, pagesPerChunk)
+}
+
+// SetMarks says that keep bytes of Config.Limit are left, at least, while Low says
+// no, and from how many bytes in spans on Config.OnMark is called. 0 = never.
+func (a *Arena) SetMarks(keep, mark int64) {
+	a.heap.mu.Lock()
+	defer a.heap.mu.Unlock()
+	a.heap.keep, a.heap.mark = keep, mark
+	a.heap.take(0)
 }
 
 // Low reports whether less than Config.Keep bytes are left for new spans.

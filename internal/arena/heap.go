@@ -14,14 +14,14 @@ import (
 type heap struct {
 	table     *table
 	limit     int64
-	keep      int64
-	mark      int64
 	onMark    func()
 	low       atomic.Bool  // less than keep is left
 	inUse     atomic.Int64 // of large blocks
 	requested atomic.Int64
 
 	mu        sync.Mutex
+	keep      int64 // see SetMarks, as for mark
+	mark      int64
 	rooms     [kinds]roomList
 	chunks    int       // chunks in use
 	empty     int       // those of passing blocks that are wholly free
@@ -35,7 +35,7 @@ type heap struct {
 }
 
 func (h *heap) init(t *table, c Config) {
-	h.table, h.limit, h.keep, h.mark, h.onMark = t, c.Limit, c.Keep, c.Mark, c.OnMark
+	h.table, h.limit, h.onMark = t, c.Limit, c.OnMark
 	h.progress.L = &h.mu
 }
 
