@@ -8,7 +8,8 @@ import (
 
 // Convert gives the database in a directory another index strategy and builds
 // its indexes. It must not be open; options apply as for Open, but for
-// IndexStrategy. It reads every row once.
+// IndexStrategy. It reads every row once. Errors are those of Open, and
+// ErrMissingFile if there is no database.
 func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
 	o := opts.withDefaults()
 	o.IndexStrategy = strategy

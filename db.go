@@ -55,15 +55,18 @@ type DB struct {
 	background sync.WaitGroup
 	life       context.Context // ends when Close takes things down
 	stop       context.CancelFunc
-	closing    sync.Mutex   // one Close at a time
-	calls      sync.RWMutex // read-locked by calls outside of transactions
+	closing    chan struct{} // holds a token while there is a Close under way
+	calls      sync.RWMutex  // read-locked by calls outside of transactions, locked by Close once closed is set
 	closed     atomic.Bool
 }
 
 // enter begins a call outside of a transaction, which Close waits for; leave
-// ends it.
+// ends it. It does not wait for Close: who calls may be what Close waits for, such
+// as a call within a call, from a Logger or a Progress function.
 func (db *DB) enter() error {
-	db.calls.RLock()
+	if !db.calls.TryRLock() {
+		return fault.ErrClosed
+	}
 	if db.closed.Load() {
 		db.calls.RUnlock()
 		return fault.ErrClosed
@@ -81,17 +84,24 @@ func (db *DB) leave() { db.calls.RUnlock() }
 // Errors: ErrLocked if the database is open already; ErrFormat, ErrCorrupt,
 // ErrForeignFile or ErrMissingFile for files that cannot be used;
 // ErrInvalidOptions. A failed Open changes nothing in the directory.
-func Open(ctx context.Context, dir string, opts *Options) (*DB, error) {
-	db := &DB{opts: opts.withDefaults()}
+func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
+	db := &DB{opts: opts.withDefaults(), closing: make(chan struct{}, 1)}
 	if err := db.opts.validate(); err != nil {
 		return nil, err
 	}
 	db.catalog.db = db
 	db.repairs.due = make(chan damagedIndex, repairQueue)
+	opened := false
+	defer func() {
+		if !opened { // also when Progress has panicked
+			err = errors.Join(err, db.release(ctx))
+		}
+	}()
 	if err := db.open(ctx, dir); err != nil {
-		return nil, errors.Join(err, db.release(ctx))
+		return nil, err
 	}
 	db.start()
+	opened = true
 	return db, nil
 }
 
@@ -246,20 +256,24 @@ const closeGrace = time.Second
 
 // Close waits a moment for open transactions, ends those that remain, writes a
 // last checkpoint and releases everything. It returns ErrOpenTransactions if it
-// had to end some, with an OpenTransactionsError that says which; ErrReadOnly if the log had failed. If ctx ends it goes on
-// without the checkpoint: the next Open then replays the tail. Closing again
-// returns ErrClosed.
+// had to end some, with an OpenTransactionsError that says which; ErrReadOnly if
+// the log had failed. If ctx ends it goes on without the checkpoint: the next Open
+// then replays the tail. Closing again returns ErrClosed, once a Close that is
+// under way has ended or, with the error of ctx, when that ends.
 func (db *DB) Close(ctx context.Context) error {
-	db.closing.Lock()
-	defer db.closing.Unlock()
+	if err := db.beginClosing(ctx); err != nil {
+		return err
+	}
+	defer func() { <-db.closing }()
 	if db.closed.Load() {
 		return fault.ErrClosed
 	}
 	db.awaitTransactions(ctx)
 	db.closed.Store(true)
 	db.stop()
-	db.calls.Lock() // those under way have ended
-	defer db.calls.Unlock()
+	db.calls.Lock()
+	//lint:ignore SA2001 those under way have ended, and no other will begin
+	db.calls.Unlock()
 	db.background.Wait()
 	var errs []error
 	if open := db.manager.Close(); len(open) > 0 {
@@ -267,6 +281,21 @@ func (db *DB) Close(ctx context.Context) error {
 	}
 	errs = append(errs, db.lastCheckpoint(ctx), db.release(ctx))
 	return errors.Join(errs...)
+}
+
+// beginClosing waits until no other Close is under way, or ctx ends.
+func (db *DB) beginClosing(ctx context.Context) error {
+	select {
+	case db.closing <- struct{}{}:
+		return nil
+	default: // a Close that is the only one goes on when ctx has ended
+	}
+	select {
+	case db.closing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lastCheckpoint leaves no tail to replay, if the log is sound: what no commit

@@ -4,9 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,34 +177,6 @@ func TestWrongQueries(t *testing.T) {
 		require.ErrorIs(t, items.GetBy(tx, "group", &item{}), rekindle.ErrInvalidQuery)
 		return nil
 	}))
-}
-
-func TestClosed(t *testing.T) {
-	db, items := openItems(t, vfs.NewMem(), rekindle.Options{})
-	update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: 1})) })
-	left, err := db.Begin(t.Context(), true)
-	require.NoError(t, err)
-	require.NoError(t, items.Insert(left, &item{ID: 2, Name: "x"}))
-	require.ErrorIs(t, db.Close(t.Context()), rekindle.ErrOpenTransactions)
-
-	require.ErrorIs(t, db.Close(t.Context()), rekindle.ErrClosed)
-	require.ErrorIs(t, db.Checkpoint(t.Context()), rekindle.ErrClosed)
-	require.ErrorIs(t, db.View(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrClosed)
-	require.ErrorIs(t, db.Update(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrClosed)
-	require.ErrorIs(t, left.Commit(t.Context()), rekindle.ErrClosed)
-	require.ErrorIs(t, left.Rollback(), rekindle.ErrClosed)
-	require.ErrorIs(t, items.Get(left, &item{ID: 1}), rekindle.ErrClosed)
-	require.ErrorIs(t, items.Insert(left, &item{ID: 3}), rekindle.ErrClosed)
-	for _, err := range items.All(left) {
-		require.ErrorIs(t, err, rekindle.ErrClosed)
-	}
-	_, err = rekindle.OpenTable[item](t.Context(), db, "items")
-	require.ErrorIs(t, err, rekindle.ErrClosed)
-	_, err = db.Table("items")
-	require.ErrorIs(t, err, rekindle.ErrClosed)
-	_, err = db.CrossCheck(t.Context())
-	require.ErrorIs(t, err, rekindle.ErrClosed)
-	require.Equal(t, rekindle.Stats{}, db.Stats())
 }
 
 func TestSecondOpener(t *testing.T) {
@@ -379,21 +354,67 @@ func TestFallsBack(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a crashed database can be looked at without changing a byte.
+// TestReadOnly: a crashed database can be looked at without changing anything,
+// also where nothing can be changed or where the lock file is missing.
 func TestReadOnly(t *testing.T) {
+	crashed, want := lived(t)
+	unlocked := crashed.CrashClone(nil, vfs.Keep)
+	require.NoError(t, unlocked.Remove("/db/LOCK"))
+	for _, disk := range []*vfs.Mem{crashed, unlocked} {
+		before := disk.Dump()
+		disk.OnOp(func(_ int, op vfs.Op) error { return op.Fail(fs.ErrPermission) })
+		db, items := openItems(t, disk, rekindle.Options{ReadOnly: true})
+		require.Equal(t, want, allItems(t, db, items))
+		require.ErrorIs(t, db.Update(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrReadOnly)
+		require.ErrorIs(t, db.Checkpoint(t.Context()), rekindle.ErrReadOnly)
+		require.ErrorIs(t, db.Compact(t.Context()), rekindle.ErrReadOnly)
+		_, err := rekindle.OpenTable[seat](t.Context(), db, "seats")
+		require.ErrorIs(t, err, rekindle.ErrNotFound)
+		require.NoError(t, db.Close(t.Context()))
+		require.Equal(t, before, disk.Dump())
+	}
+}
+
+// TestNothingThere: what looks for a database where there is none says so and
+// makes nothing.
+func TestNothingThere(t *testing.T) {
+	empty := vfs.NewMem()
+	require.NoError(t, empty.MkdirAll("/db"))
+	for _, disk := range []*vfs.Mem{vfs.NewMem(), empty} {
+		before := disk.Dump()
+		_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{ReadOnly: true}.OnFS(disk))
+		require.ErrorIs(t, err, rekindle.ErrMissingFile)
+		err = rekindle.Convert(t.Context(), "/db", "rebuild", rekindle.Options{}.OnFS(disk))
+		require.ErrorIs(t, err, rekindle.ErrMissingFile)
+		require.Equal(t, before, disk.Dump())
+	}
+}
+
+// TestProgressGivesUp: a Progress function that does not return leaves nothing
+// open, neither lock nor memory.
+func TestProgressGivesUp(t *testing.T) {
 	disk, want := lived(t)
 	before := disk.Dump()
-	db, items := openItems(t, disk, rekindle.Options{ReadOnly: true})
+	for _, phase := range []string{"replay", "index/items"} {
+		for _, leave := range []func(){func() { panic(errStop) }, runtime.Goexit} {
+			o := rekindle.Options{Progress: func(p rekindle.Progress) {
+				if p.Phase == phase {
+					leave()
+				}
+			}}
+			var group sync.WaitGroup
+			group.Go(func() {
+				defer func() { _ = recover() }()
+				_, err := rekindle.Open(t.Context(), "/db", o.OnFS(disk))
+				t.Error("Open has returned: ", err)
+			})
+			group.Wait()
+			require.Equal(t, before, disk.Dump(), phase)
+		}
+	}
+	db, items := openItems(t, disk, rekindle.Options{})
 	require.Equal(t, want, allItems(t, db, items))
-	require.ErrorIs(t, db.Update(t.Context(), func(*rekindle.Tx) error { return nil }), rekindle.ErrReadOnly)
-	require.ErrorIs(t, db.Checkpoint(t.Context()), rekindle.ErrReadOnly)
 	require.NoError(t, db.Close(t.Context()))
-	require.Equal(t, before, disk.Dump())
-
-	empty := vfs.NewMem()
-	_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{ReadOnly: true}.OnFS(empty))
-	require.Error(t, err)
-	require.Empty(t, empty.Dump())
 }
 
 // TestFailedSync: after a failed sync the database is read-only for good, and

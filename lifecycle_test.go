@@ -3,6 +3,11 @@ package rekindle_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,82 +19,136 @@ import (
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
-// TestCloseUnderLoad closes a database while goroutines are in every kind of
-// call: each call either works or says ErrClosed, and nothing is left running.
+var closeRounds = flag.Int("close.rounds", 2, "rounds of TestCloseUnderLoad for each strategy and file system")
+
+const callers = 32
+
+// TestCloseUnderLoad closes a database while goroutines are in every call of the
+// API: each call does what it should or says ErrClosed, what was acknowledged is
+// there afterwards, and nothing is left running. For more: -close.rounds 125.
 func TestCloseUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	rounds := 4
-	if testing.Short() {
-		rounds = 2
-	}
-	for range rounds {
-		fs := vfs.NewMem()
-		db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10})
-		closeUnderLoad(t, db, items)
-		db, _ = openItems(t, fs, rekindle.Options{})
-		_, err := db.CrossCheck(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, db.Close(t.Context()))
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			for round := range *closeRounds {
+				closeUnderLoad(t, vfs.NewMem(), "/db", strategy, round)
+				closeUnderLoad(t, vfs.OS(), filepath.Join(t.TempDir(), "db"), strategy, round)
+			}
+		})
 	}
 }
 
-func closeUnderLoad(t *testing.T, db *rekindle.DB, items *rekindle.Table[item]) {
-	ctx := context.Background()
-	calls := []func(i int64) error{
-		func(i int64) error {
-			return db.Update(ctx, func(tx *rekindle.Tx) error { return items.Upsert(tx, &item{ID: i % 50, Name: string(rune(i % 50))}) })
-		},
-		func(i int64) error {
-			return db.View(ctx, func(tx *rekindle.Tx) error {
-				for _, err := range items.All(tx) {
-					if err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-		func(int64) error { return db.Checkpoint(ctx) },
-		func(int64) error { _, err := db.CrossCheck(ctx); return err },
-		func(int64) error { db.Stats(); _, err := db.Table("items"); return err },
-		func(int64) error { _, err := rekindle.OpenTable[item](ctx, db, "more"); return err },
-		func(i int64) error {
-			tx, err := db.Begin(ctx, true)
-			if err != nil {
-				return err
-			}
-			return errors.Join(items.Upsert(tx, &item{ID: 100 + i%10, Name: string(rune(100 + i%10))}), tx.Rollback())
-		},
+func closeUnderLoad(t *testing.T, fs vfs.FS, dir, strategy string, round int) {
+	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: 16 << 10, IndexStrategy: strategy, LogStreams: 1 + round%2}
+	if round%3 == 1 {
+		o.MemoryBudget = 1
 	}
-	var group sync.WaitGroup
-	var started sync.WaitGroup
-	for _, call := range calls {
-		for range 2 {
-			started.Add(1)
-			group.Go(func() {
-				for i := int64(0); ; i++ {
-					err := call(i)
-					if i == 1 {
-						started.Done()
-					}
-					if errors.Is(err, rekindle.ErrClosed) {
-						if i < 1 {
-							started.Done()
-						}
-						return
-					}
-					if err != nil && !errors.Is(err, rekindle.ErrConflict) {
-						t.Errorf("call: %v", err)
-					}
-				}
-			})
-		}
+	h := openHandles(t, fs, dir, o)
+	l := &load{t: t, acked: make([]int32, callers)}
+	for i := range callers {
+		l.group.Go(func() { l.call(*h, i, round) })
 	}
-	started.Wait()
-	if err := db.Close(ctx); err != nil && !errors.Is(err, rekindle.ErrOpenTransactions) {
+	time.Sleep(time.Duration(1+round*5%23) * time.Millisecond)
+	ctx := t.Context()
+	if round%4 == 3 {
+		ctx = ended(t)
+	}
+	switch err := h.db.Close(ctx); {
+	case err == nil, errors.Is(err, rekindle.ErrOpenTransactions), ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, rekindle.ErrClosed): // by one of the callers
+	default:
 		t.Errorf("close: %v", err)
 	}
-	group.Wait()
+	l.group.Wait()
+	l.check(openHandles(t, fs, dir, rekindle.Options{}))
+}
+
+// load is callers that go through the API until the database is closed.
+type load struct {
+	t     *testing.T
+	group sync.WaitGroup
+	acked []int32 // per caller: the last group of its own row that was committed
+}
+
+// call makes one call after the other, each caller from another one on.
+func (l *load) call(h handles, caller, round int) {
+	calls := api()
+	names := slices.Sorted(maps.Keys(calls))
+	for i := caller * 7; ; i++ {
+		name := names[i%len(names)]
+		if name == "DB.Close" && (caller > 3 || i < 10*len(names) || round%2 == 0) {
+			continue
+		}
+		h.id = int64(caller%8 + 1)
+		h.tx = nil
+		err := l.count(&h, caller)
+		if err == nil && inTransaction(name) {
+			err = l.inTransaction(&h, calls[name], i%3 != 0)
+		} else if err == nil {
+			err = calls[name](&h)
+		}
+		if errors.Is(err, rekindle.ErrClosed) {
+			return
+		}
+		if err != nil && !expected(err) {
+			l.t.Errorf("%s: %v", name, err)
+			return
+		}
+	}
+}
+
+func expected(err error) bool {
+	for _, kind := range []error{rekindle.ErrConflict, rekindle.ErrDuplicateKey, rekindle.ErrNotFound, rekindle.ErrTxReadOnly, rekindle.ErrTxDone} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// inTransaction makes a call in a transaction and ends that if the call has not.
+func (l *load) inTransaction(h *handles, call func(*handles) error, writable bool) error {
+	if err := h.begin(writable); err != nil {
+		return err
+	}
+	err := call(h)
+	end := h.tx.Rollback
+	if writable && err == nil {
+		end = func() error { return h.tx.Commit(h.ctx) }
+	}
+	if endErr := end(); !errors.Is(endErr, rekindle.ErrTxDone) {
+		err = errors.Join(err, endErr)
+	}
+	return err
+}
+
+// count writes the next number into the caller's own row.
+func (l *load) count(h *handles, caller int) error {
+	next := l.acked[caller] + 1
+	err := h.db.Update(h.ctx, func(tx *rekindle.Tx) error {
+		return h.items.Upsert(tx, &item{ID: int64(1000 + caller), Name: fmt.Sprint("caller ", caller), Group: next})
+	})
+	if err == nil {
+		l.acked[caller] = next
+	}
+	return err
+}
+
+// check makes sure that what each caller was told is what the next life finds.
+func (l *load) check(h *handles) {
+	_, err := h.db.CrossCheck(l.t.Context())
+	require.NoError(l.t, err)
+	require.NoError(l.t, h.db.View(l.t.Context(), func(tx *rekindle.Tx) error {
+		for caller, acked := range l.acked {
+			row := item{ID: int64(1000 + caller)}
+			if err := h.items.Get(tx, &row); acked > 0 || !errors.Is(err, rekindle.ErrNotFound) {
+				require.NoError(l.t, err)
+			}
+			require.Equal(l.t, acked, row.Group, "caller %d", caller)
+		}
+		return nil
+	}))
+	require.NoError(l.t, h.db.Close(l.t.Context()))
 }
 
 // TestOneTransactionInTwoGoroutines: one of them is told, nothing is harmed.

@@ -45,7 +45,9 @@ func (d Durability) log() logstream.Durability {
 // otherwise.
 type Options struct {
 	// ReadOnly opens without changing a single byte, also after a crash: the
-	// log's tail is replayed in memory.
+	// log's tail is replayed in memory. It too excludes every other Open, with
+	// ErrLocked, but for a directory that has no lock file, such as a copy: no such
+	// file is made to look at it, so nothing keeps writers away meanwhile.
 	ReadOnly bool
 	// Durability of commits, Sync by default. A transaction may choose its own.
 	Durability Durability

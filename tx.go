@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/txn"
 )
 
@@ -21,6 +22,9 @@ type Tx struct {
 // Begin starts a transaction, which must be ended by Commit or Rollback. View
 // and Update are more convenient and cannot forget to.
 func (db *DB) Begin(ctx context.Context, writable bool) (*Tx, error) {
+	if db.closed.Load() { // before all that could be said of it when it was open
+		return nil, fault.ErrClosed
+	}
 	if writable {
 		if err := db.stalled(); err != nil {
 			return nil, err

@@ -17,7 +17,8 @@ const (
 type bitmap struct {
 	refs   []arena.Ref
 	blocks []unsafe.Pointer
-	last   int // size of the last block
+	last   int   // size of the last block
+	size   int64 // of all blocks
 }
 
 // newBitmap makes an empty set of numbers below n.
@@ -31,6 +32,7 @@ func newBitmap(a *arena.Arena, n uint64) (bitmap, error) {
 			return bitmap{}, err
 		}
 		clear(a.Bytes(ref, m.last))
+		m.size += int64(m.last)
 		m.refs = append(m.refs, ref)
 		m.blocks = append(m.blocks, a.Pointer(ref))
 	}
@@ -45,10 +47,12 @@ func (m *bitmap) free(a *arena.Arena) {
 		}
 		a.Free(0, ref, size)
 	}
-	*m = bitmap{}
+	m.refs, m.blocks = nil, nil
 }
 
-func (m *bitmap) bytes() int64 { return int64(max(0, len(m.refs)-1))*bytesPerBlock + int64(m.last) }
+// bytes is the size that the set was made with. It may be asked for while the set
+// is freed.
+func (m *bitmap) bytes() int64 { return m.size }
 
 func (m *bitmap) word(i uint64) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Add(m.blocks[i/bitsPerBlock], i%bitsPerBlock/64*8))

@@ -3,9 +3,11 @@ package recovery
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/rekindledb/rekindle/gc"
+	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -15,6 +17,9 @@ import (
 // arrays are untouched, and a crash leaves the old strategy or the new one.
 func Convert(files vfs.FS, dir, strategy string) (err error) {
 	s := &State{cfg: Config{FS: files, Dir: dir}}
+	if _, err := files.Stat(s.path(currentName)); errors.Is(err, fs.ErrNotExist) { // no lock file is made then
+		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to convert"}
+	}
 	lock, err := files.Lock(s.path(lockName))
 	if err != nil {
 		return err

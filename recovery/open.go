@@ -60,7 +60,7 @@ type State struct {
 
 // Open recovers the database in a directory, or creates one. The caller closes
 // the state in the end.
-func Open(ctx context.Context, cfg Config) (*State, error) {
+func Open(ctx context.Context, cfg Config) (_ *State, err error) {
 	s := &State{
 		cfg:    cfg,
 		Arrays: map[rowid.Table]*indirection.Array{},
@@ -68,9 +68,16 @@ func Open(ctx context.Context, cfg Config) (*State, error) {
 
 		rebuilt: map[indexID]bool{},
 	}
+	opened := false
+	defer func() {
+		if !opened { // also when Progress has panicked
+			err = errors.Join(err, s.Close())
+		}
+	}()
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", cfg.Dir, err), s.Close())
+		return nil, fmt.Errorf("open %s: %w", cfg.Dir, err)
 	}
+	opened = true
 	return s, nil
 }
 
@@ -110,18 +117,28 @@ func (s *State) progress(phase string, done, total int64) {
 	}
 }
 
-// readManifest takes the lock and reads what the directory says it holds.
-func (s *State) readManifest(context.Context) error {
+// takeLock locks the directory. Without its lock file nobody has the database
+// open; to look at it no such file is made, and there is nothing to lock.
+func (s *State) takeLock() error {
 	if !s.cfg.ReadOnly {
 		if err := vfs.MkdirDurable(s.cfg.FS, s.cfg.Dir); err != nil {
 			return err
 		}
+	} else if _, err := s.cfg.FS.Stat(s.path(lockName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	lock, err := s.cfg.FS.Lock(s.path(lockName))
-	if err != nil {
+	if err == nil {
+		s.lock = lock
+	}
+	return err
+}
+
+// readManifest takes the lock and reads what the directory says it holds.
+func (s *State) readManifest(context.Context) error {
+	if err := s.takeLock(); err != nil {
 		return err
 	}
-	s.lock = lock
 	m, err := readManifest(s.cfg.FS, s.cfg.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.create()
