@@ -11,7 +11,7 @@ import (
 // IndexStrategy. It reads every row once. Errors are those of Open, and
 // ErrMissingFile if there is no database.
 func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
-	o := opts.withDefaults()
+	o := opts.withDefaults(dir)
 	o.IndexStrategy = strategy
 	if err := o.validate(); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (db *DB) leave() { db.calls.RUnlock() }
 // ErrForeignFile or ErrMissingFile for files that cannot be used;
 // ErrInvalidOptions. A failed Open changes nothing in the directory.
 func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
-	db := &DB{opts: opts.withDefaults(), closing: make(chan struct{}, 1)}
+	db := &DB{opts: opts.withDefaults(dir), closing: make(chan struct{}, 1)}
 	if err := db.opts.validate(); err != nil {
 		return nil, err
 	}

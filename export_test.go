@@ -23,7 +23,7 @@ func (o Options) Eager() Options {
 
 // Budget is the memory budget of a database with these options.
 func (o Options) Budget() int64 {
-	o = o.withDefaults()
+	o = o.withDefaults("/db")
 	return o.budget()
 }
 

@@ -126,8 +126,8 @@ const (
 )
 
 // withDefaults returns a copy with everything filled in that does not depend
-// on the database.
-func (o *Options) withDefaults() Options {
+// on the database in dir.
+func (o *Options) withDefaults(dir string) Options {
 	var r Options
 	if o != nil {
 		r = *o
@@ -142,7 +142,7 @@ func (o *Options) withDefaults() Options {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	if r.fs == nil {
-		r.fs = vfs.OS()
+		r.fs = vfs.Inside(dir)
 	}
 	return r
 }

@@ -260,8 +260,8 @@ func TestSegmentOfAnotherLogIsRefused(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, read(testGeometry, [16]byte{1}), fault.ErrForeignFile)
-	require.ErrorIs(t, read(geometry{3, MinSegmentBytes}, testID), fault.ErrInvalidOptions)
-	require.ErrorIs(t, read(geometry{2, 2 * MinSegmentBytes}, testID), fault.ErrInvalidOptions)
+	require.ErrorIs(t, read(geometry{3, MinSegmentBytes}, testID), fault.ErrForeignFile)
+	require.ErrorIs(t, read(geometry{2, 2 * MinSegmentBytes}, testID), fault.ErrForeignFile)
 	b[segVersion]++
 	require.ErrorIs(t, read(testGeometry, testID), fault.ErrFormat)
 	require.ErrorContains(t, read(testGeometry, testID), "version 2")

@@ -87,9 +87,6 @@ func TestFlippedBytes(t *testing.T) {
 func requireFileError(t testing.TB, err error, path string) {
 	t.Helper()
 	var file *fault.File
-	if errors.Is(err, fault.ErrInvalidOptions) { // streams or segment size in a header with a right checksum: not a flip
-		require.NoError(t, err)
-	}
 	require.ErrorAs(t, err, &file)
 	require.NotEmpty(t, file.Reason)
 	require.Contains(t, []string{path, filepath.Dir(path)}, file.Path)
@@ -228,13 +225,13 @@ func TestSegmentsOfOthersAreRefused(t *testing.T) {
 		so := scanOptions(o)
 		so.Streams = 2
 		_, err := h.scan(t, so)
-		require.ErrorIs(t, err, fault.ErrInvalidOptions)
+		require.ErrorIs(t, err, fault.ErrForeignFile)
 	})
 	t.Run("other segment size", func(t *testing.T) {
 		so := scanOptions(o)
 		so.SegmentBytes *= 2
 		_, err := h.scan(t, so)
-		require.ErrorIs(t, err, fault.ErrInvalidOptions)
+		require.ErrorIs(t, err, fault.ErrForeignFile)
 	})
 }
 

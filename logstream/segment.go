@@ -135,10 +135,10 @@ func checkSegmentIdentity(b []byte, path string, g geometry, id [16]byte) error 
 		return &fault.File{Kind: fault.ErrForeignFile, Path: path, Reason: fmt.Sprintf("database id %x, expected %x", b[segDatabase:segDatabase+16], id)}
 	}
 	if n := int(b[segStreams]); n != g.streams {
-		return fmt.Errorf("%w: %s is of a log with %d streams, not %d", fault.ErrInvalidOptions, path, n, g.streams)
+		return g.foreign(path, fmt.Sprintf("a segment of a log with %d streams", n))
 	}
 	if n := binary.LittleEndian.Uint64(b[segBytes:]); n != uint64(g.segmentBytes) {
-		return fmt.Errorf("%w: %s has segment size %d, not %d", fault.ErrInvalidOptions, path, n, g.segmentBytes)
+		return g.foreign(path, fmt.Sprintf("a segment of %d bytes", n))
 	}
 	return nil
 }

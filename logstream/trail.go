@@ -35,9 +35,8 @@ func listSegments(fsys vfs.FS, dir string, g geometry) ([][]Position, error) {
 		if !ok {
 			continue
 		}
-		if stream >= g.streams || g.segmentOf(first) != first {
-			return nil, fmt.Errorf("%w: %s is not a segment of a log with %d streams and segment size %d",
-				fault.ErrInvalidOptions, joinPath(dir, name), g.streams, g.segmentBytes)
+		if stream >= g.streams || g.segmentOf(first) != first || first >= MaxPosition {
+			return nil, g.foreign(joinPath(dir, name), "a segment by its name")
 		}
 		lists[stream] = append(lists[stream], first)
 	}
@@ -45,6 +44,13 @@ func listSegments(fsys vfs.FS, dir string, g geometry) ([][]Position, error) {
 		slices.Sort(list)
 	}
 	return lists, nil
+}
+
+// foreign says that a file is of a log with another number of streams or another
+// segment size.
+func (g geometry) foreign(path, what string) error {
+	return &fault.File{Kind: fault.ErrForeignFile, Path: path,
+		Reason: fmt.Sprintf("%s, but not of a log with %d streams and segment size %d", what, g.streams, g.segmentBytes)}
 }
 
 // loadHeaders reads the headers of all segments that may hold something at or

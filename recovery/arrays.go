@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"github.com/rekindledb/rekindle/gc"
@@ -225,7 +224,7 @@ func (d *draft) build(ctx context.Context, table rowid.Table, prev *indirection.
 func arrayFiles(table rowid.Table, image *indirection.Image) []string {
 	var names []string
 	for _, g := range image.Generations() {
-		names = append(names, filepath.ToSlash(arrayName(g.Number, table)))
+		names = append(names, arrayName(g.Number, table))
 	}
 	return names
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -108,8 +107,7 @@ func (c *Checkpointer) firstFreeNumber() (uint64, error) {
 	}
 	var newest uint64
 	for _, name := range names {
-		n, err := strconv.ParseUint(name, 10, 64)
-		if err == nil && n <= maxNumber { // others are not ours
+		if n, ok := parseNumber(name); ok {
 			newest = max(newest, n)
 		}
 	}
@@ -267,9 +265,12 @@ func liveBytes(last *Checkpoint) map[gc.SegmentID]int64 {
 	return live
 }
 
-func (d *draft) folder() string {
-	return filepath.Join(d.dir, checkpointDir, fmt.Sprintf("%06d", d.Number))
+// path is that of a name inside the database directory.
+func (c *Checkpointer) path(name string) string {
+	return filepath.Join(c.dir, filepath.FromSlash(name))
 }
+
+func (d *draft) folder() string { return d.path(folderName(d.Number)) }
 
 // write makes all files of the checkpoint durable.
 func (d *draft) write(ctx context.Context) error {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -22,17 +24,6 @@ import (
 
 // FormatVersion is the version of the directory layout and of the manifest.
 const FormatVersion = 1
-
-// Names inside a database directory.
-const (
-	lockName       = "LOCK"
-	currentName    = "CURRENT"
-	manifestPrefix = "MANIFEST-"
-	checkpointDir  = "ckpt"
-)
-
-// LogDir is the folder of the log in a database directory.
-const LogDir = "log"
 
 // Header is the first record of a manifest: what never changes in the life of
 // a database.
@@ -73,10 +64,6 @@ type Checkpoint struct {
 	Suspects *FileInfo            `json:"suspects,omitempty"`
 	Live     []SegmentLive        `json:"live"` // log bytes that the arrays name, by segment
 }
-
-// maxNumber is the largest number of a checkpoint and of a manifest file: far from
-// where the next one would be 0.
-const maxNumber = 1<<62 - 1
 
 // TableImage names the newest array file of a table.
 type TableImage struct {
@@ -130,9 +117,12 @@ const (
 	manifestMagic   = 0x464D4B52
 	recordHeader    = 24
 	maxRecordBytes  = 64 << 20
-	maxFileBytes    = 256 << 20 // of a file that is read as a whole
-	manifestRotates = 1 << 20   // bytes after which a new manifest file is begun
+	maxCurrentBytes = 64      // of CURRENT
+	manifestRotates = 1 << 20 // bytes after which a new manifest file is begun
 )
+
+// errRecordTooLarge: what could not be read back is not written.
+var errRecordTooLarge = errors.New("more than a manifest can hold")
 
 // AppendRecord appends a record of a manifest file; body becomes JSON.
 func AppendRecord(dst []byte, sequence uint64, body any) ([]byte, error) {
@@ -141,6 +131,9 @@ func AppendRecord(dst []byte, sequence uint64, body any) ([]byte, error) {
 		return dst, fmt.Errorf("manifest record: %w", err)
 	}
 	at := len(dst)
+	if len(text) > maxRecordBytes-recordHeader {
+		return dst, fmt.Errorf("manifest record of %d bytes: %w", len(text), errRecordTooLarge)
+	}
 	dst = append(dst, make([]byte, recordHeader)...)
 	dst = append(dst, text...)
 	record := dst[at:]
@@ -160,21 +153,52 @@ func recordSum(record []byte) uint64 {
 	return d.Sum64()
 }
 
-// nextRecord splits the first record off data. ok is false if there is no
-// whole and sound one with that sequence number.
-func nextRecord(data []byte, sequence uint64) (body, rest []byte, ok bool) {
-	if len(data) < recordHeader || binary.LittleEndian.Uint32(data) != manifestMagic {
-		return nil, data, false
+// recordReader reads the records of a manifest file one after the other, so that
+// it takes no more memory than the largest sound one.
+type recordReader struct {
+	file     io.ReaderAt
+	size     int64
+	at       int64 // where the next record begins
+	sequence uint64
+}
+
+// next returns the body of the next record. ok is false if there is no whole and
+// sound one with the next sequence number.
+func (r *recordReader) next() (body []byte, ok bool, err error) {
+	left := r.size - r.at
+	if left < recordHeader {
+		return nil, false, nil
 	}
-	n := uint64(binary.LittleEndian.Uint32(data[4:])) + recordHeader
-	if n > uint64(len(data)) || n > maxRecordBytes {
-		return nil, data, false
+	record := make([]byte, recordHeader)
+	if err := readRange(r.file, record, r.at); err != nil {
+		return nil, false, err
 	}
-	record := data[:n]
-	if binary.LittleEndian.Uint64(record[8:]) != recordSum(record) || binary.LittleEndian.Uint64(record[16:]) != sequence {
-		return nil, data, false
+	n := int64(binary.LittleEndian.Uint32(record[4:])) + recordHeader
+	if binary.LittleEndian.Uint32(record) != manifestMagic || n > min(left, maxRecordBytes) {
+		return nil, false, nil
 	}
-	return record[recordHeader:], data[n:], true
+	record = append(record, make([]byte, n-recordHeader)...)
+	if err := readRange(r.file, record[recordHeader:], r.at+recordHeader); err != nil {
+		return nil, false, err
+	}
+	if binary.LittleEndian.Uint64(record[8:]) != recordSum(record) || binary.LittleEndian.Uint64(record[16:]) != r.sequence {
+		return nil, false, nil
+	}
+	r.at += n
+	r.sequence++
+	return record[recordHeader:], true, nil
+}
+
+// readRange fills b. A file that has become shorter ends it too.
+func readRange(file io.ReaderAt, b []byte, at int64) error {
+	n, err := file.ReadAt(b, at)
+	switch {
+	case n == len(b):
+		return nil
+	case err == io.EOF:
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // Manifest is the content of a manifest file.
@@ -185,37 +209,43 @@ type Manifest struct {
 	Torn        bool         // bytes that are no record follow the last one
 }
 
-func manifestName(number uint64) string { return fmt.Sprintf("%s%06d", manifestPrefix, number) }
-
-// parseManifest reads the bytes of a manifest file. Whatever follows the last
-// sound record is an unfinished publication: reported, not believed.
-func parseManifest(path string, data []byte) (*Manifest, error) {
-	body, rest, ok := nextRecord(data, 0)
+// parseManifest reads a manifest file. Whatever follows the last sound record is
+// an unfinished publication: reported, not believed.
+func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error) {
+	r := &recordReader{file: file, size: size}
+	body, ok, err := r.next()
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
-		return nil, fault.Corrupt(path, 0, int64(min(len(data), recordHeader)), "no manifest header")
+		return nil, fault.Corrupt(path, 0, min(size, recordHeader), "no manifest header")
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(body, &m.Header); err != nil {
-		return nil, fault.Corrupt(path, 0, int64(len(body)), "manifest header: %v", err)
+		return nil, fault.Corrupt(path, 0, r.at, "manifest header: %v", err)
 	}
 	if err := m.Header.validate(path); err != nil {
 		return nil, err
 	}
-	for sequence := uint64(1); len(rest) > 0; sequence++ {
-		body, after, ok := nextRecord(rest, sequence)
+	for r.at < size {
+		start := r.at
+		body, ok, err := r.next()
+		if err != nil {
+			return nil, err
+		}
 		if !ok {
 			m.Torn = true
 			return m, nil
 		}
 		var c Checkpoint
-		if err := decodeStrictly(body, &c); err != nil {
-			return nil, fault.Corrupt(path, int64(len(data)-len(rest)), int64(len(body)), "manifest record %d: %v", sequence, err)
+		err = decodeStrictly(body, &c)
+		if err == nil {
+			err = c.sound(m)
 		}
-		if err := c.sound(m); err != nil {
-			return nil, fault.Corrupt(path, int64(len(data)-len(rest)), int64(len(body)), "manifest record %d: %v", sequence, err)
+		if err != nil {
+			return nil, fault.Corrupt(path, start, r.at-start, "manifest record %d: %v", r.sequence-1, err)
 		}
 		m.Checkpoints = append(m.Checkpoints, c)
-		rest = after
 	}
 	return m, nil
 }
@@ -224,7 +254,7 @@ func (h *Header) validate(path string) error {
 	if h.Format != FormatVersion {
 		return &fault.File{Kind: fault.ErrFormat, Path: path, Reason: fmt.Sprintf("format version %d, this release reads %d", h.Format, FormatVersion)}
 	}
-	if h.LogStreams < 1 || h.LogStreams > logstream.MaxStreams || h.SegmentBytes < logstream.MinSegmentBytes || h.SegmentBytes&(h.SegmentBytes-1) != 0 {
+	if h.LogStreams < 1 || h.LogStreams > logstream.MaxStreams || h.SegmentBytes < logstream.MinSegmentBytes || h.SegmentBytes > logstream.MaxSegmentBytes || h.SegmentBytes&(h.SegmentBytes-1) != 0 {
 		return fault.Corrupt(path, 0, 0, "%d streams of %d-byte segments", h.LogStreams, h.SegmentBytes)
 	}
 	return nil
@@ -235,35 +265,68 @@ func (h *Header) validate(path string) error {
 func decodeStrictly(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	return d.Decode(into)
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.InputOffset() != int64(len(body)) {
+		return errors.New("bytes behind the record")
+	}
+	return nil
 }
 
 // readManifest reads the manifest that CURRENT names.
 func readManifest(files vfs.FS, dir string) (*Manifest, error) {
-	current := filepath.Join(dir, currentName)
-	text, err := vfs.ReadFile(files, current, maxFileBytes)
+	number, err := readCurrent(files, dir)
 	if err != nil {
 		return nil, err
 	}
-	name, complete := strings.CutSuffix(string(text), "\n")
-	var number uint64
-	if _, err := fmt.Sscanf(name, manifestPrefix+"%d", &number); err != nil || !complete || name != manifestName(number) || number > maxNumber {
-		return nil, fault.Corrupt(current, 0, int64(len(text)), "%q names no manifest", text)
+	m, err := openManifest(files, filepath.Join(dir, manifestName(number)))
+	if err != nil {
+		return nil, err
 	}
-	path := filepath.Join(dir, name)
-	data, err := vfs.ReadFile(files, path, maxFileBytes)
+	m.Number = number
+	return m, nil
+}
+
+// readCurrent returns the number of the manifest that CURRENT names.
+func readCurrent(files vfs.FS, dir string) (uint64, error) {
+	path := filepath.Join(dir, currentName)
+	text, err := readSmall(files, path, maxCurrentBytes)
+	if err != nil {
+		return 0, err
+	}
+	name, complete := strings.CutSuffix(string(text), "\n")
+	digits, prefixed := strings.CutPrefix(name, manifestPrefix)
+	number, ok := parseNumber(digits)
+	if !complete || !prefixed || !ok {
+		return 0, fault.Corrupt(path, 0, int64(len(text)), "%q names no manifest", text)
+	}
+	return number, nil
+}
+
+// readSmall reads a file that is refused if it has more than limit bytes.
+func readSmall(files vfs.FS, path string, limit int64) ([]byte, error) {
+	data, err := vfs.ReadFile(files, path, limit)
+	if errors.Is(err, syscall.EFBIG) {
+		return nil, fault.Corrupt(path, 0, 0, "file has more than %d bytes", limit)
+	}
+	return data, err
+}
+
+func openManifest(files vfs.FS, path string) (_ *Manifest, err error) {
+	f, err := files.OpenRead(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fault.File{Kind: fault.ErrMissingFile, Path: path, Reason: "named by " + currentName}
 	}
 	if err != nil {
 		return nil, err
 	}
-	m, err := parseManifest(path, data)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
 	if err != nil {
 		return nil, err
 	}
-	m.Number = number
-	return m, nil
+	return parseManifest(path, f, size)
 }
 
 // manifestWriter appends records to the current manifest and begins a new file

@@ -29,6 +29,10 @@ func testCheckpoint(n uint64) Checkpoint {
 	}
 }
 
+func parseBytes(data []byte) (*Manifest, error) {
+	return parseManifest("m", bytes.NewReader(data), int64(len(data)))
+}
+
 func newManifestFS(t *testing.T) (*vfs.Mem, *manifestWriter) {
 	files := vfs.NewMem()
 	require.NoError(t, files.MkdirAll("/db"))
@@ -73,7 +77,7 @@ func TestManifestCut(t *testing.T) {
 		ends = append(ends, len(data))
 	}
 	for cut := range len(data) {
-		m, err := parseManifest("m", data[:cut])
+		m, err := parseBytes(data[:cut])
 		if cut < headerEnd {
 			require.ErrorIs(t, err, fault.ErrCorrupt)
 			continue
@@ -98,7 +102,7 @@ func TestManifestFlip(t *testing.T) {
 		for bit := range 8 {
 			harmed := bytes.Clone(data)
 			harmed[i] ^= 1 << bit
-			if m, err := parseManifest("m", harmed); err == nil {
+			if m, err := parseBytes(harmed); err == nil {
 				require.Equal(t, testHeader, m.Header)
 				require.Empty(t, m.Checkpoints)
 				require.True(t, m.Torn)
@@ -187,14 +191,14 @@ func TestManifestRefuses(t *testing.T) {
 	} {
 		data, err := AppendRecord(nil, 0, c.body)
 		require.NoError(t, err)
-		_, err = parseManifest("m", data)
+		_, err = parseBytes(data)
 		require.ErrorIs(t, err, c.want, name)
 	}
 	data, err := AppendRecord(nil, 0, testHeader)
 	require.NoError(t, err)
 	data, err = AppendRecord(data, 1, map[string]any{"checkpoint": 1, "unheard_of": true})
 	require.NoError(t, err)
-	_, err = parseManifest("m", data)
+	_, err = parseBytes(data)
 	require.ErrorIs(t, err, fault.ErrCorrupt)
 }
 
@@ -241,7 +245,7 @@ func TestManifestRefusesUnsoundRecords(t *testing.T) {
 		require.NoError(t, err)
 		data, err = AppendRecord(data, 2, c)
 		require.NoError(t, err)
-		_, err = parseManifest("m", data)
+		_, err = parseBytes(data)
 		require.ErrorIs(t, err, fault.ErrCorrupt, name)
 		require.ErrorContains(t, err, "manifest record 2", name)
 	}
@@ -256,7 +260,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := parseManifest("m", data)
+		m, err := parseBytes(data)
 		if err != nil {
 			require.True(t, errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrFormat), "%v", err)
 			return
@@ -267,7 +271,7 @@ func FuzzManifest(f *testing.F) {
 			again, err = AppendRecord(again, uint64(i+1), m.Checkpoints[i])
 			require.NoError(t, err)
 		}
-		m2, err := parseManifest("m", again)
+		m2, err := parseBytes(again)
 		require.NoError(t, err)
 		require.Equal(t, m.Header, m2.Header)
 		require.Equal(t, m.Checkpoints, m2.Checkpoints)

@@ -288,13 +288,7 @@ func (s *State) mapCheckpoint(ctx context.Context, c *Checkpoint) error {
 }
 
 func arrayPath(dir string, checkpoint uint64, table rowid.Table) string {
-	return filepath.Join(dir, arrayName(checkpoint, table))
-}
-
-// arrayName is the path of an array file inside the database directory. The
-// generation of an array file is the number of the checkpoint that wrote it.
-func arrayName(checkpoint uint64, table rowid.Table) string {
-	return filepath.Join(checkpointDir, fmt.Sprintf("%06d", checkpoint), fmt.Sprintf("array-%d.ria", table))
+	return filepath.Join(dir, filepath.FromSlash(arrayName(checkpoint, table)))
 }
 
 func openImages(files vfs.FS, dir string, id ID, c *Checkpoint) (map[rowid.Table]*indirection.Image, error) {

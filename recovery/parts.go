@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -37,7 +38,7 @@ func (d *draft) writeIndex(ctx context.Context, t *txn.Table, number int, c inde
 	}
 	d.captures = append(d.captures, capture)
 	files, err := capture.Write(ctx, func(ext string) (vfs.File, error) {
-		return d.files.Create(filepath.Join(d.folder(), fmt.Sprintf("index-%d-%d.%s", t.ID, number, ext)))
+		return d.files.Create(d.path(indexFileName(d.Number, t.ID, number, ext)))
 	})
 	if err != nil {
 		return err
@@ -62,8 +63,8 @@ func (d *draft) writeSuspects(list *suspectList) error {
 	if list.count == 0 || !d.persistent {
 		return nil
 	}
-	path := filepath.Join(d.folder(), "suspects")
-	f, err := d.files.Create(path)
+	name := suspectsFileName(d.Number)
+	f, err := d.files.Create(d.path(name))
 	if err != nil {
 		return err
 	}
@@ -75,11 +76,7 @@ func (d *draft) writeSuspects(list *suspectList) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	name, err := filepath.Rel(d.dir, path)
-	if err != nil {
-		return err
-	}
-	d.Suspects = &FileInfo{Name: filepath.ToSlash(name), Size: w.Size(), Sum: w.Sum64()}
+	d.Suspects = &FileInfo{Name: name, Size: w.Size(), Sum: w.Sum64()}
 	d.bytes += w.Size()
 	return nil
 }
@@ -89,7 +86,7 @@ func (c *Checkpointer) letGo(ctx context.Context) error {
 	kept := c.needs()
 	errs := []error{c.removeSegments(ctx, kept)}
 	existing, err := c.checkpointFiles()
-	errs = append(errs, err)
+	errs = append(errs, err) // what could be listed can go
 	for _, name := range gc.Files(existing, kept) {
 		errs = append(errs, c.remove(name))
 	}
@@ -149,33 +146,36 @@ func needs(c *Checkpoint) gc.Kept {
 	return k
 }
 
-// checkpointFiles lists all files below the checkpoint directory, relative to
-// the database.
+// checkpointFiles lists all files in the folders of checkpoints, relative to the
+// database. What else lies beside those folders is not the engine's, and one that
+// cannot be listed does not keep the others from it.
 func (c *Checkpointer) checkpointFiles() ([]string, error) {
-	folders, err := c.files.List(filepath.Join(c.dir, checkpointDir))
+	folders, err := c.files.List(c.path(checkpointDir))
 	if err != nil {
 		return nil, err
 	}
 	var all []string
-	for _, folder := range folders {
-		names, err := c.files.List(filepath.Join(c.dir, checkpointDir, folder))
-		if err != nil {
-			return nil, err
+	var errs []error
+	for _, text := range folders {
+		number, ok := parseNumber(text)
+		if !ok {
+			continue
 		}
+		names, err := c.files.List(c.path(folderName(number)))
+		errs = append(errs, err)
 		for _, name := range names {
-			all = append(all, filepath.ToSlash(filepath.Join(checkpointDir, folder, name)))
+			all = append(all, path.Join(folderName(number), name))
 		}
 	}
-	return all, nil
+	return all, errors.Join(errs...)
 }
 
 // remove deletes a checkpoint file, and its folder with the last one.
 func (c *Checkpointer) remove(name string) error {
-	path := filepath.Join(c.dir, filepath.FromSlash(name))
-	if err := c.files.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.files.Remove(c.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	folder := filepath.Dir(path)
+	folder := c.path(path.Dir(name))
 	if left, err := c.files.List(folder); err != nil || len(left) > 0 {
 		return err
 	}
@@ -186,7 +186,8 @@ func (c *Checkpointer) removeOldManifests() error {
 	names, err := c.files.List(c.dir)
 	errs := []error{err}
 	for _, name := range names {
-		if strings.HasPrefix(name, manifestPrefix) && name != manifestName(c.manifest.number) {
+		digits, ok := strings.CutPrefix(name, manifestPrefix)
+		if number, isNumber := parseNumber(digits); ok && isNumber && number != c.manifest.number {
 			errs = append(errs, c.files.Remove(filepath.Join(c.dir, name)))
 		}
 	}

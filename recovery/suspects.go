@@ -8,7 +8,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/rekindledb/rekindle/internal/fault"
-	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/rowid"
 	"github.com/rekindledb/rekindle/txn"
 )
@@ -28,6 +27,8 @@ const (
 	suspectsMagic  = "RKSUSPCT"
 	suspectsHeader = 32
 	suspectBytes   = 8 + 1 + 2
+
+	maxSuspectsBytes = 256 << 20
 )
 
 // suspectList builds the content of a suspects file.
@@ -73,7 +74,7 @@ func (s *State) Suspects(f func(txn.Garbage)) error {
 // readSuspects calls f with each suspect of a file.
 func (s *State) readSuspects(info *FileInfo, f func(txn.Garbage)) error {
 	path := s.path(filepath.FromSlash(info.Name))
-	data, err := vfs.ReadFile(s.cfg.FS, path, maxFileBytes)
+	data, err := readSmall(s.cfg.FS, path, min(info.Size, maxSuspectsBytes))
 	if err != nil {
 		return err
 	}

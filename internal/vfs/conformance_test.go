@@ -37,6 +37,10 @@ func systems() []system {
 	plain := func(fs vfs.FS) vfs.FS { return fs }
 	return []system{
 		{"os", onDisk(vfs.OS())},
+		{"os inside", func(t *testing.T) (vfs.FS, string) {
+			dir := t.TempDir()
+			return vfs.Inside(dir), dir
+		}},
 		{"os no map", onDisk(vfs.NoMap(vfs.OS()))},
 		{"mem", inMemory("a/b", plain)},
 		{"mem root", inMemory("/", plain)},

@@ -6,6 +6,7 @@
 // Implementations:
 //
 //	OS()            the operating system
+//	Inside(dir)     the operating system, no symbolic links below dir
 //	NewMem()        memory, with the crash rules below
 //	NoMap(fs)       fs, but Map reads the file into the heap
 //	Wrap(fs, hook)  fs with a hook around every operation

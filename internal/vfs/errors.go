@@ -4,12 +4,21 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+
+	"github.com/rekindledb/rekindle/internal/fault"
 )
 
-var (
-	errNotRegular     = errors.New("not a regular file")
-	errNegativeOffset = errors.New("negative offset or size")
-)
+var errNegativeOffset = errors.New("negative offset or size")
+
+// notRegular says that something else has the name of a file.
+func notRegular(name string) error {
+	return &fault.File{Kind: fault.ErrCorrupt, Path: name, Reason: "not a regular file"}
+}
+
+// notDirectory says that something else has the name of a directory.
+func notDirectory(name string) error {
+	return &fault.File{Kind: fault.ErrCorrupt, Path: name, Reason: "not a directory"}
+}
 
 // pathError adds operation and path to err; nil stays nil.
 func pathError(op, path string, err error) error {

@@ -5,7 +5,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // add puts a new node into its directory.
@@ -32,9 +31,9 @@ func memPath(name string) []string {
 
 func (m *Mem) find(names []string) (*memNode, error) {
 	node := m.root
-	for _, name := range names {
+	for i, name := range names {
 		if !node.isDir() {
-			return nil, syscall.ENOTDIR
+			return nil, notDirectory(path.Join(names[:i]...))
 		}
 		if node = node.entries.current[name]; node == nil {
 			return nil, fs.ErrNotExist
@@ -46,7 +45,7 @@ func (m *Mem) find(names []string) (*memNode, error) {
 func (m *Mem) file(name string) (*memNode, error) {
 	node, err := m.find(memPath(name))
 	if err == nil && node.isDir() {
-		return nil, errNotRegular
+		return nil, notRegular(name)
 	}
 	return node, err
 }
@@ -56,7 +55,7 @@ func (m *Mem) dir(name string) (*memNode, error) { return m.findDir(memPath(name
 func (m *Mem) findDir(names []string) (*memNode, error) {
 	node, err := m.find(names)
 	if err == nil && !node.isDir() {
-		return nil, syscall.ENOTDIR
+		return nil, notDirectory(path.Join(names...))
 	}
 	return node, err
 }

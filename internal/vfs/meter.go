@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rekindledb/rekindle/internal/fault"
 )
 
 // Meter is a file system that knows how many bytes the files below a directory
@@ -60,7 +62,7 @@ func (m *Meter) survey(dir string) error {
 		path := filepath.Join(dir, name)
 		info, err := m.FS.Stat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fault.ErrCorrupt): // gone, or no file of the database
 		case err != nil:
 			return err
 		case info.Dir:

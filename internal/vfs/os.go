@@ -1,11 +1,14 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
@@ -19,7 +22,8 @@ const (
 type osFS struct{}
 
 // OS returns the file system of the operating system. Files are opened
-// close-on-exec.
+// close-on-exec. What is neither a regular file nor a directory is refused with
+// a fault.File, at once: opening a pipe does not wait for its other end.
 func OS() FS { return osFS{} }
 
 func (osFS) Create(name string) (File, error) {
@@ -35,7 +39,7 @@ func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
 func (osFS) Map(name string) (Mapping, error)   { return mapFile(name) }
 
 func (osFS) List(dir string) (_ []string, err error) {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +74,11 @@ func (osFS) Lock(name string) (io.Closer, error) {
 // openLock opens the lock file for writing if it can. Where the directory is
 // read-only an existing file serves as well: locks do not need write access.
 func openLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, filePerm)
+	f, err := openRegular(name, os.O_RDWR|os.O_CREATE)
 	if err == nil || !isReadOnly(err) {
 		return f, err
 	}
-	f, readErr := os.Open(name)
+	f, readErr := openRegular(name, os.O_RDONLY)
 	if readErr != nil {
 		return nil, err
 	}
@@ -92,23 +96,68 @@ type osFile struct {
 }
 
 func openOS(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, filePerm)
+	f, err := openRegular(name, flag)
 	if err != nil {
 		return nil, err
 	}
-	file, err := newOSFile(f)
-	if err != nil {
+	file := &osFile{File: f}
+	if err := file.fd.init(f); err != nil {
 		return nil, joinErrors(err, f.Close())
 	}
 	return file, nil
 }
 
-func newOSFile(f *os.File) (*osFile, error) {
-	if _, err := regularSize(f); err != nil {
-		return nil, err
+// openRegular opens a regular file and refuses whatever else has the name.
+func openRegular(name string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(name, flag|openAtOnce, filePerm)
+	if err != nil {
+		return nil, explainOpen(name, err)
 	}
-	file := &osFile{File: f}
-	return file, file.fd.init(f)
+	if _, err := regularSize(f); err != nil {
+		return nil, joinErrors(err, f.Close())
+	}
+	return f, nil
+}
+
+// explainOpen gives the error of an open its kind if it is due to what has the
+// name: directories cannot be opened for writing, sockets not at all, and there
+// is no name below a file.
+func explainOpen(name string, err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return notDirectory(filepath.Dir(name))
+	}
+	st, statErr := os.Stat(name)
+	if statErr != nil || st.Mode().IsRegular() || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return notRegular(name)
+}
+
+// openDir opens a directory, to list or to sync it, and no other thing.
+func openDir(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|openAtOnce, 0)
+	if err != nil {
+		return nil, explainOpenDir(name, err)
+	}
+	st, err := f.Stat()
+	if err == nil && !st.IsDir() {
+		err = notDirectory(name)
+	}
+	if err != nil {
+		return nil, joinErrors(err, f.Close())
+	}
+	return f, nil
+}
+
+// explainOpenDir is explainOpen for directories.
+func explainOpenDir(name string, err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return notDirectory(filepath.Dir(name))
+	}
+	if st, statErr := os.Stat(name); statErr != nil || st.IsDir() {
+		return err
+	}
+	return notDirectory(name)
 }
 
 // regularSize returns the size of f and refuses directories and devices, which
@@ -119,7 +168,7 @@ func regularSize(f *os.File) (int64, error) {
 		return 0, err
 	}
 	if !st.Mode().IsRegular() {
-		return 0, &fs.PathError{Op: "open", Path: f.Name(), Err: errNotRegular}
+		return 0, notRegular(f.Name())
 	}
 	return st.Size(), nil
 }

@@ -14,8 +14,11 @@ func lockFile(f *os.File) error {
 
 func isReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) }
 
+// openAtOnce: nothing is known to wait here.
+const openAtOnce = 0
+
 func syncDir(dir string) (err error) {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}

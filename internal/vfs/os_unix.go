@@ -26,8 +26,12 @@ func isReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
+// openAtOnce keeps an open from waiting for the other end of a pipe, and a
+// terminal from becoming that of the process. Regular files ignore it.
+const openAtOnce = unix.O_NONBLOCK | unix.O_NOCTTY
+
 func syncDir(dir string) (err error) {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return err
 	}
@@ -38,7 +42,7 @@ func syncDir(dir string) (err error) {
 type osMapping struct{ data []byte }
 
 func mapFile(name string) (_ Mapping, err error) {
-	f, err := os.Open(name)
+	f, err := openRegular(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,9 @@ func isReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, windows.ERROR_WRITE_PROTECT)
 }
 
+// openAtOnce: names of pipes are apart from those of files.
+const openAtOnce = 0
+
 // syncDir only checks the directory: Windows has no flush of entries, NTFS
 // journals them.
 func syncDir(dir string) error {

@@ -1,0 +1,130 @@
+package vfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rekindledb/rekindle/internal/fault"
+)
+
+// insideFS is the file system of the operating system, without symbolic links
+// below a directory.
+type insideFS struct {
+	osFS
+	dir string
+}
+
+// Inside is OS for one who does not trust the content of a directory: below it
+// a symbolic link is refused with a fault.File wherever it stands in a path, so
+// no name below the directory leads out of it. Only removing and renaming work
+// on a link itself. The directory may be reached through links: its name is the
+// caller's. Links that somebody makes between the check and the operation are
+// not seen.
+func Inside(dir string) FS { return insideFS{dir: filepath.Clean(dir)} }
+
+// check refuses a path that leads through a link below the directory.
+func (f insideFS) check(name string) error {
+	below, err := filepath.Rel(f.dir, name)
+	if err != nil || below == "." || !filepath.IsLocal(below) {
+		return nil // not below: a name of the caller's
+	}
+	at := f.dir
+	for elem := range strings.SplitSeq(below, string(filepath.Separator)) {
+		at = filepath.Join(at, elem)
+		st, err := os.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the operation will say so
+		}
+		if err != nil {
+			return explainOpen(name, err)
+		}
+		if st.Mode()&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
+			return &fault.File{Kind: fault.ErrCorrupt, Path: at, Reason: "a link, which a database does not contain"}
+		}
+	}
+	return nil
+}
+
+// checkParent is check for an operation on the last name of a path itself.
+func (f insideFS) checkParent(name string) error { return f.check(filepath.Dir(name)) }
+
+func (f insideFS) Create(name string) (File, error) {
+	if err := f.checkParent(name); err != nil {
+		return nil, err
+	}
+	return f.osFS.Create(name)
+}
+
+func (f insideFS) Open(name string) (File, error) {
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.osFS.Open(name)
+}
+
+func (f insideFS) OpenRead(name string) (File, error) {
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.osFS.OpenRead(name)
+}
+
+func (f insideFS) Map(name string) (Mapping, error) {
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.osFS.Map(name)
+}
+
+func (f insideFS) Remove(name string) error {
+	if err := f.checkParent(name); err != nil {
+		return err
+	}
+	return f.osFS.Remove(name)
+}
+
+func (f insideFS) Rename(from, to string) error {
+	if err := errors.Join(f.checkParent(from), f.checkParent(to)); err != nil {
+		return err
+	}
+	return f.osFS.Rename(from, to)
+}
+
+func (f insideFS) MkdirAll(name string) error {
+	if err := f.check(name); err != nil {
+		return err
+	}
+	return f.osFS.MkdirAll(name)
+}
+
+func (f insideFS) List(dir string) ([]string, error) {
+	if err := f.check(dir); err != nil {
+		return nil, err
+	}
+	return f.osFS.List(dir)
+}
+
+func (f insideFS) Stat(name string) (Info, error) {
+	if err := f.check(name); err != nil {
+		return Info{}, err
+	}
+	return f.osFS.Stat(name)
+}
+
+func (f insideFS) SyncDir(dir string) error {
+	if err := f.check(dir); err != nil {
+		return err
+	}
+	return f.osFS.SyncDir(dir)
+}
+
+func (f insideFS) Lock(name string) (io.Closer, error) {
+	if err := f.check(name); err != nil {
+		return nil, err
+	}
+	return f.osFS.Lock(name)
+}
