@@ -57,14 +57,27 @@ func removeIfExists(fsys FS, name string) error {
 }
 
 // MkdirDurable makes a directory and its missing parents, each of them durable
-// before there is anything in it. What exists is left alone.
+// before there is anything in it. If it exists it is left alone. If only a parent
+// does, an earlier call may have made that one and failed, or been killed, before
+// it was durable; so that one is made durable too.
 func MkdirDurable(fsys FS, dir string) error {
 	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	return mkdirDurable(fsys, dir)
+}
+
+func mkdirDurable(fsys FS, dir string) error {
 	parent := filepath.Dir(dir)
+	_, err := fsys.Stat(dir)
+	switch {
+	case err == nil:
+		return syncOwnDir(fsys, parent)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	if parent != dir {
-		if err := MkdirDurable(fsys, parent); err != nil {
+		if err := mkdirDurable(fsys, parent); err != nil {
 			return err
 		}
 	}
@@ -72,6 +85,15 @@ func MkdirDurable(fsys FS, dir string) error {
 		return err
 	}
 	return fsys.SyncDir(parent)
+}
+
+// syncOwnDir syncs a directory in which this process may have made something. One
+// that it has no access to is not among those.
+func syncOwnDir(fsys FS, dir string) error {
+	if err := fsys.SyncDir(dir); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }
 
 // ReadFile returns the content of a file of at most limit bytes. A larger one

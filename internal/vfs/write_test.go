@@ -141,13 +141,36 @@ func TestMkdirDurable(t *testing.T) {
 	info, err := mem.CrashClone(nil, vfs.Strict).Stat("a/b/c/d")
 	require.NoError(t, err)
 	require.True(t, info.Dir)
-	require.Equal(t, ops+6, mem.Ops())
+	require.Equal(t, ops+7, mem.Ops())
 	require.NoError(t, vfs.MkdirDurable(mem, "a/b/c"))
-	require.Equal(t, ops+6, mem.Ops(), "what exists is left alone")
+	require.Equal(t, ops+7, mem.Ops(), "what exists is left alone")
 
 	failing := errorfs.Wrap(vfs.NewMem(), errorfs.If(errorfs.Kind(vfs.OpSyncDir), syscall.EIO))
 	require.ErrorIs(t, vfs.MkdirDurable(failing, "a/b"), syscall.EIO)
 	require.NoError(t, vfs.MkdirDurable(vfs.OS(), filepath.Join(t.TempDir(), "x", "y")))
+}
+
+// TestMkdirDurableAgain cuts the power after a call that failed, wherever, and one
+// that did not. A parent that is not ours need not let itself be synced.
+func TestMkdirDurableAgain(t *testing.T) {
+	for n := 1; ; n++ {
+		mem := vfs.NewMem()
+		errs := errorfs.Count(errorfs.If(errorfs.OnNth(n), syscall.EIO))
+		first := vfs.MkdirDurable(errorfs.Wrap(mem, errs), "a/b/c")
+		require.NoError(t, vfs.MkdirDurable(mem, "a/b/c"))
+		if errs.Injected() == 0 {
+			require.NoError(t, first)
+			require.Greater(t, n, 9, "operations seen")
+			break
+		}
+		require.ErrorIs(t, first, syscall.EIO, "operation %d", n)
+		_, err := mem.CrashClone(nil, vfs.Strict).Stat("a/b")
+		require.NoError(t, err, "operation %d", n)
+	}
+	mem := vfs.NewMem()
+	require.NoError(t, mem.MkdirAll("a"))
+	foreign := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpSyncDir), errorfs.OnNth(1)), syscall.EACCES)
+	require.NoError(t, vfs.MkdirDurable(errorfs.Wrap(mem, foreign), "a/b"))
 }
 
 func TestReadFile(t *testing.T) {
