@@ -140,11 +140,20 @@ func (l *Log) prepareStreams(targets []Position) error {
 		}
 		err = fmt.Errorf("preparing space in stream %d: %w", i, err)
 		if !errors.Is(err, fault.ErrNoSpace) {
-			return err
+			return afterNoSpace(err, full)
 		}
 		full = append(full, err)
 	}
 	return errors.Join(full...)
+}
+
+// afterNoSpace mentions in an error what other streams lacked before. It must not
+// be taken for a mere lack of space.
+func afterNoSpace(err error, full []error) error {
+	if len(full) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (before that: %v)", err, errors.Join(full...))
 }
 
 // makeDir makes the directory durable, also one that a killed process left.

@@ -140,7 +140,8 @@ func (s *segmentStream) fileToFill() (*segmentFile, error) {
 	switch {
 	case errors.Is(err, fs.ErrExist): // not known to Start: somebody else writes here
 		return nil, err
-	case err != nil:
+	case err != nil: // it may be there all the same: the next try removes it
+		s.dead = append(s.dead, DeadSegment{Stream: s.stream, First: first})
 		return nil, noSpace(err)
 	}
 	if err := s.fs.SyncDir(s.dir); err != nil {

@@ -125,6 +125,30 @@ func TestNoSpaceAtSync(t *testing.T) {
 	h.check(t, o)
 }
 
+// TestFileOfAFailedCreate: an error of Create does not mean that there is no file.
+// The next try is not stopped by it.
+func TestFileOfAFailedCreate(t *testing.T) {
+	mem, h := newMem(t), newHistory()
+	o := testOptions(nil, 1)
+	once := errorfs.All(errorfs.Kind(vfs.OpCreate), errorfs.PathGlob(segmentPath(o.Dir, 0, MinSegmentBytes)), errorfs.OnNth(1))
+	failing := errorfs.Count(errorfs.If(once, errorfs.Late(syscall.EIO)))
+	o.FS = errorfs.Wrap(mem, failing)
+	l := openLog(t, o, Start{})
+	for i := range 100 {
+		err := h.run(l, job{id: uint64(i), parts: 1, size: 4000}, 0, true)
+		if err != nil {
+			require.ErrorIs(t, err, fault.ErrNoSpace)
+			require.ErrorIs(t, err, syscall.EIO)
+			err = h.run(l, job{id: uint64(i), parts: 1, size: 4000}, 0, true)
+		}
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, failing.Injected())
+	closeLog(t, l)
+	o.FS = mem
+	h.check(t, o)
+}
+
 // TestSpaceGrowsWithUse: a small log takes little space.
 func TestSpaceGrowsWithUse(t *testing.T) {
 	mem := newMem(t)
