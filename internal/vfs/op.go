@@ -79,6 +79,8 @@ type Op struct {
 	Offset int64  // of OpReadAt and OpWriteAt, in bytes
 	Size   int64  // bytes asked for in OpReadAt and OpWriteAt, the new size in OpTruncate
 	Err    error  // the outcome, where the operation has already run
+
+	ReadOnly bool // of a file that was opened by OpenRead; known to Wrap
 }
 
 // String gives one line for transcripts: kind, path, arguments, and the error

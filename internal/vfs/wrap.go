@@ -43,7 +43,7 @@ func (w *wrapFS) file(op Op, open func(string) (File, error)) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wrapFile{f, w.hook}, nil
+	return &wrapFile{f, w.hook, op.Kind == OpOpenRead}, nil
 }
 
 func (w *wrapFS) simple(op Op, call func() error) error {
@@ -115,12 +115,13 @@ func (l wrapLock) Close() error {
 }
 
 type wrapFile struct {
-	file File
-	hook Hook
+	file     File
+	hook     Hook
+	readOnly bool
 }
 
 func (f *wrapFile) simple(kind Kind, size int64, call func() error) error {
-	op := Op{Kind: kind, Path: f.file.Name(), Size: size}
+	op := Op{Kind: kind, Path: f.file.Name(), Size: size, ReadOnly: f.readOnly}
 	return f.hook(op, func(Op) error { return call() })
 }
 
@@ -138,7 +139,7 @@ func (f *wrapFile) Truncate(size int64) error {
 }
 
 func (f *wrapFile) Size() (int64, error) {
-	return around(f.hook, Op{Kind: OpSize, Path: f.file.Name()}, f.file.Size, nothing)
+	return around(f.hook, Op{Kind: OpSize, Path: f.file.Name(), ReadOnly: f.readOnly}, f.file.Size, nothing)
 }
 
 func (f *wrapFile) ReadAt(p []byte, off int64) (int, error) {
@@ -151,7 +152,7 @@ func (f *wrapFile) WriteAt(p []byte, off int64) (int, error) {
 
 // transfer reads or writes p, or as much of it as the hook asks for.
 func (f *wrapFile) transfer(kind Kind, call func([]byte, int64) (int, error), p []byte, off int64) (n int, err error) {
-	op := Op{Kind: kind, Path: f.file.Name(), Offset: off, Size: int64(len(p))}
+	op := Op{Kind: kind, Path: f.file.Name(), Offset: off, Size: int64(len(p)), ReadOnly: f.readOnly}
 	err = f.hook(op, func(op Op) (err error) {
 		n, err = call(p[:op.Size], off)
 		return err

@@ -51,11 +51,18 @@ func Wrap(fs vfs.FS, inj Injector) vfs.FS {
 		if injected == nil {
 			return do(op)
 		}
-		if err := partial(injected, op, do); err != nil && err != io.EOF {
-			return err
-		}
-		return op.Fail(fmt.Errorf("%w: %w", ErrInjected, injected))
+		return Fail(op, do, injected)
 	})
+}
+
+// Fail is the part of a vfs.Hook for an operation that shall fail with injected:
+// it does what there is to be done of it, and returns the error. That is not
+// the injected one if what it does fails by itself.
+func Fail(op vfs.Op, do func(vfs.Op) error, injected error) error {
+	if err := partial(injected, op, do); err != nil && err != io.EOF {
+		return err
+	}
+	return op.Fail(fmt.Errorf("%w: %w", ErrInjected, injected))
 }
 
 // partial runs as much of the operation as the injected error leaves of it.

@@ -1,0 +1,470 @@
+package rekindle_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/crashtest"
+	"github.com/rekindledb/rekindle/internal/faulttest"
+	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
+)
+
+var faultStride = flag.Int("fault.stride", 701, "fail every n-th operation of each procedure in TestFaultMatrix; 1 takes many minutes")
+
+const faultWorkers = 3
+
+// faultLife is a life of a database on a disk that fails.
+type faultLife struct {
+	ctx     context.Context
+	dir     string
+	disk    *faulttest.Disk
+	witness *faulttest.Witness
+	o       rekindle.Options
+	db      *rekindle.DB // nil while it is not open
+	w       *crashtest.Workload
+
+	mu    sync.Mutex
+	last  vfs.CrashMode // how the life ends
+	acked map[int32]int64
+	cuts  []powerCut // disks to be looked at in the end
+	wrong []error    // errors that no fault explains
+}
+
+// note takes the error of a call that met faults. A fault has to be its cause.
+func (l *faultLife) note(what string, err error) error {
+	if err != nil && !errors.Is(err, errorfs.ErrInjected) {
+		l.mu.Lock()
+		l.wrong = append(l.wrong, fmt.Errorf("%s: not an injected error: %w", what, err))
+		l.mu.Unlock()
+	}
+	return l.witness.Note(err)
+}
+
+func (l *faultLife) options() *rekindle.Options {
+	o := l.o
+	o.Logger = l.witness.Logger()
+	return o.OnFS(l.disk)
+}
+
+// open opens the database and its tables and reports whether both worked.
+func (l *faultLife) open() bool {
+	db, err := rekindle.Open(l.ctx, l.dir, l.options())
+	if l.note("open", err) != nil {
+		return false
+	}
+	l.db = db
+	for _, text := range db.RecoveryReport().Fallbacks {
+		fmt.Fprintln(l.witness, text)
+	}
+	return l.tables()
+}
+
+func (l *faultLife) tables() bool {
+	if l.db == nil {
+		return false
+	}
+	w, err := crashtest.Open(l.ctx, l.db)
+	if l.note("tables", err) != nil {
+		return false
+	}
+	l.w = w
+	return true
+}
+
+// steps runs transactions of all workers in turn. In a database that does not
+// wait for the disk they are acknowledged by close.
+func (l *faultLife) steps(n int) {
+	for i := range n {
+		l.step(int32(i % faultWorkers))
+	}
+}
+
+func (l *faultLife) step(worker int32) {
+	if l.w == nil {
+		return
+	}
+	seq, err := l.w.Step(l.ctx, worker)
+	if l.note("step", err) == nil && l.o.Durability == rekindle.Sync {
+		l.ack(worker, seq)
+	}
+}
+
+func (l *faultLife) ack(worker int32, seq int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acked[worker] = seq
+}
+
+func (l *faultLife) checkpoint() {
+	if l.db != nil {
+		l.note("checkpoint", l.db.Checkpoint(l.ctx))
+	}
+}
+
+func (l *faultLife) compact() {
+	if l.db != nil {
+		l.note("compact", l.db.Compact(l.ctx))
+	}
+}
+
+// read looks at everything.
+func (l *faultLife) read() {
+	if l.w != nil {
+		l.note("read", l.w.Check(l.ctx, nil))
+	}
+}
+
+func (l *faultLife) close() {
+	if l.db != nil {
+		l.note("close", l.db.Close(l.ctx))
+	}
+	l.db, l.w = nil, nil
+}
+
+// cut adds what a crash would leave now.
+func (l *faultLife) cut(mode vfs.CrashMode) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cuts = append(l.cuts, powerCut{disk: l.disk.Cut(mode), acked: maps.Clone(l.acked)})
+}
+
+// end checks that the database can be used now that the faults are over, and what
+// it has left on its disk.
+func (l *faultLife) end() error {
+	if l.wrong != nil {
+		return errors.Join(l.wrong...)
+	}
+	if l.db == nil && !l.open() || l.w == nil && !l.tables() {
+		if l.db == nil || !l.logFailed() {
+			return errors.New("does not open when the faults are over")
+		}
+	} else if err := l.use(); err != nil {
+		return fmt.Errorf("when the faults are over: %w", err)
+	}
+	if err := l.shut(); err != nil {
+		return err
+	}
+	if n := l.disk.Mem.Handles(); n != 0 {
+		return fmt.Errorf("%d handles stay open", n)
+	}
+	l.cut(l.last)
+	for i, cut := range l.cuts {
+		if err := l.survive(cut); err != nil {
+			return fmt.Errorf("disk %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// logFailed reports whether the database has become read-only, for a reason.
+func (l *faultLife) logFailed() bool {
+	err := l.db.Update(l.ctx, func(*rekindle.Tx) error { return nil })
+	if err == nil {
+		_, err = l.w.Step(l.ctx, 0)
+	}
+	if !errors.Is(err, rekindle.ErrReadOnly) {
+		return false
+	}
+	for _, e := range l.disk.Injected() {
+		if e.Op.Kind.Mutates() || e.Op.Kind == vfs.OpClose {
+			return true
+		}
+	}
+	return false
+}
+
+// use commits, checks and checkpoints, or only checks if the log has failed.
+func (l *faultLife) use() error {
+	seq, err := l.w.Step(l.ctx, 0)
+	if err == nil {
+		if l.o.Durability == rekindle.Sync {
+			l.ack(0, seq)
+		}
+		err = l.db.Checkpoint(l.ctx)
+	} else if l.logFailed() {
+		err = nil
+	}
+	return errors.Join(err, l.w.Check(l.ctx, l.acked))
+}
+
+// shut closes the database, which works unless its log has failed.
+func (l *faultLife) shut() error {
+	failed := l.w == nil || l.logFailed()
+	err := l.db.Close(l.ctx)
+	l.witness.Note(err)
+	if failed && errors.Is(err, rekindle.ErrReadOnly) {
+		return nil
+	}
+	return err
+}
+
+// survive opens what a crash has left: everything acknowledged is there, and what
+// is committed now survives another one.
+func (l *faultLife) survive(cut powerCut) error {
+	o := l.o
+	db, w, err := l.reopen(cut, o)
+	if err != nil {
+		return err
+	}
+	for worker := range int32(faultWorkers) {
+		seq, err := w.Step(l.ctx, worker)
+		if err != nil {
+			return err
+		}
+		cut.acked[worker] = seq
+	}
+	if err := db.Checkpoint(l.ctx); err != nil { // by now all is durable
+		return err
+	}
+	again := powerCut{disk: cut.disk.CrashClone(nil, vfs.Strict), acked: cut.acked}
+	if err := db.Close(l.ctx); err != nil {
+		return err
+	}
+	db, _, err = l.reopen(again, o)
+	if err != nil {
+		return fmt.Errorf("the second time: %w", err)
+	}
+	return db.Close(l.ctx)
+}
+
+func (l *faultLife) reopen(cut powerCut, o rekindle.Options) (*rekindle.DB, *crashtest.Workload, error) {
+	o.ReadOnly = false
+	o.Durability = rekindle.Sync
+	db, err := rekindle.Open(l.ctx, l.dir, o.OnFS(cut.disk))
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := crashtest.Open(l.ctx, db)
+	if err == nil {
+		err = w.Check(l.ctx, cut.acked)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close(l.ctx))
+	}
+	return db, w, nil
+}
+
+// faultProcedure is something durable that the engine does.
+type faultProcedure struct {
+	name string
+	o    rekindle.Options
+	dir  string
+	base faultBase
+	run  func(l *faultLife)
+}
+
+// faultBase is a disk before a procedure, and what is acknowledged on it.
+type faultBase struct {
+	disk  *vfs.Mem
+	acked map[int32]int64
+}
+
+func faultOptions(strategy string) rekindle.Options {
+	return rekindle.Options{IndexStrategy: strategy, SegmentBytes: 64 << 10, CheckpointBytes: -1, MemoryBudget: -1}
+}
+
+// livedFaultless returns a disk after a life with two checkpoints, closed or not.
+func livedFaultless(t *testing.T, o rekindle.Options, closed bool) faultBase {
+	t.Helper()
+	base := faultBase{vfs.NewMem(), map[int32]int64{}}
+	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(base.disk))
+	require.NoError(t, err)
+	w, err := crashtest.Open(t.Context(), db)
+	require.NoError(t, err)
+	for i := range int32(50) {
+		seq, err := w.Step(t.Context(), i%faultWorkers)
+		require.NoError(t, err)
+		base.acked[i%faultWorkers] = seq
+		if i%20 == 19 {
+			require.NoError(t, db.Checkpoint(t.Context()))
+		}
+	}
+	crashed := base.disk.CrashClone(nil, vfs.Kill)
+	require.NoError(t, db.Close(t.Context()))
+	if !closed {
+		base.disk = crashed
+	}
+	return base
+}
+
+// faultProcedures lists everything that is done with one strategy.
+func faultProcedures(t *testing.T, strategy string) []faultProcedure {
+	o := faultOptions(strategy)
+	streams, interval, none, budget := o, o, o, o
+	streams.LogStreams = 3
+	interval.Durability, none.Durability = rekindle.Interval(time.Millisecond), rekindle.None
+	budget.MemoryBudget = 1
+	closed, crashed := livedFaultless(t, o, true), livedFaultless(t, o, false)
+	compactable := livedFaultless(t, o.Eager(), true)
+	verify, readOnly := o, o
+	verify.VerifyOnOpen, readOnly.ReadOnly = true, true
+	commits := func(l *faultLife) {
+		l.open()
+		l.disk.Arm()
+		l.steps(2 * 16 * faultWorkers)
+	}
+	opens := func(l *faultLife) {
+		l.disk.Arm()
+		if l.open() {
+			l.read()
+			l.steps(3)
+		}
+	}
+	return []faultProcedure{
+		{"create", o, "/new/place/db", faultBase{disk: vfs.NewMem()}, func(l *faultLife) {
+			l.disk.Arm()
+			l.open()
+			l.steps(4)
+			l.close()
+		}},
+		{"tables", o, "/db", faultBase{disk: vfs.NewMem()}, func(l *faultLife) {
+			l.db, _ = rekindle.Open(l.ctx, l.dir, l.options())
+			l.disk.Arm()
+			l.tables()
+			l.steps(4)
+		}},
+		{"commits", o, "/db", closed, commits},
+		{"commits, interval", interval, "/db", closed, commits},
+		{"commits, none", none, "/db", closed, commits},
+		{"commits, streams", streams, "/db", livedFaultless(t, streams, true), func(l *faultLife) {
+			l.open()
+			l.disk.Arm()
+			var all sync.WaitGroup
+			for worker := range int32(faultWorkers) {
+				all.Go(func() {
+					for range 17 {
+						l.step(worker)
+					}
+				})
+			}
+			all.Wait()
+		}},
+		{"checkpoints", o, "/db", closed, func(l *faultLife) {
+			l.open()
+			l.disk.Arm()
+			for range 4 {
+				l.steps(5)
+				l.checkpoint()
+			}
+		}},
+		{"compactions", o.Eager(), "/db", compactable, func(l *faultLife) {
+			l.open()
+			l.disk.Arm()
+			for range 3 {
+				l.compact()
+				l.steps(5)
+				l.checkpoint()
+			}
+		}},
+		{"open", o, "/db", closed, opens},
+		{"open, crashed", o, "/db", crashed, opens},
+		{"open, crashed, verify", verify, "/db", crashed, opens},
+		{"open, crashed, read-only", readOnly, "/db", crashed, func(l *faultLife) {
+			l.disk.Arm()
+			if l.open() {
+				l.read()
+			}
+			l.close()
+			l.o.ReadOnly = false
+		}},
+		{"convert", o, "/db", crashed, func(l *faultLife) {
+			l.disk.Arm()
+			l.o.IndexStrategy = ""
+			for _, to := range rekindle.IndexStrategies() {
+				l.note("convert", rekindle.Convert(l.ctx, l.dir, to, l.options()))
+			}
+		}},
+		{"freeze", budget, "/db", closed, func(l *faultLife) {
+			l.open()
+			l.steps(12)
+			l.disk.Arm()
+			for range 2 {
+				l.db.FreezeNow()
+				l.read()
+				l.steps(3)
+			}
+		}},
+		{"close", o, "/db", closed, func(l *faultLife) {
+			l.open()
+			l.steps(12)
+			l.disk.Arm()
+			l.close()
+		}},
+	}
+}
+
+// TestFaultMatrix runs everything durable with a fault of every kind at every
+// n-th operation.
+func TestFaultMatrix(t *testing.T) {
+	stride := *faultStride
+	if testing.Short() {
+		stride *= 4
+	}
+	all := map[string]*faulttest.Counts{}
+	first := 0 // differs from kind to kind, so that their faults hit different operations
+	for _, strategy := range rekindle.IndexStrategies() {
+		for _, p := range faultProcedures(t, strategy) {
+			t.Run(path.Join(strategy, p.name), func(t *testing.T) {
+				m := p.matrix(stride)
+				operations, err := m.Operations(t.Context())
+				require.NoError(t, err)
+				var sum faulttest.Counts
+				for _, kind := range faulttest.Kinds() {
+					for _, forever := range []bool{false, true} {
+						first += 53
+						if m.First = 1 + first%stride; m.First > operations[kind.Name] {
+							continue
+						}
+						counts, err := m.Run(t.Context(), kind, forever)
+						if err != nil {
+							t.Errorf("%v", err)
+						}
+						sum.Add(counts)
+						if all[kind.Name] == nil {
+							all[kind.Name] = &faulttest.Counts{}
+						}
+						all[kind.Name].Add(counts)
+					}
+				}
+				t.Log(sum)
+			})
+		}
+	}
+	for name, counts := range all {
+		t.Logf("%s: %v", name, counts)
+	}
+}
+
+func (p *faultProcedure) matrix(stride int) *faulttest.Matrix {
+	tries := 0
+	return &faulttest.Matrix{
+		Base:     func() *vfs.Mem { return p.base.disk.CrashClone(nil, vfs.Kill) },
+		Dir:      p.dir,
+		Stride:   stride,
+		Watchdog: time.Minute,
+		Try: func(ctx context.Context, d *faulttest.Disk, w *faulttest.Witness) error {
+			tries++
+			modes := []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random, vfs.Kill}
+			now, last := modes[tries%4], modes[tries/4%4]
+			l := &faultLife{ctx: ctx, dir: p.dir, disk: d, witness: w, o: p.o, last: last, acked: maps.Clone(p.base.acked)}
+			if l.acked == nil {
+				l.acked = map[int32]int64{}
+			}
+			d.OnFault(func() { l.cut(now) })
+			p.run(l)
+			d.Disarm()
+			return l.end()
+		},
+	}
+}
