@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
-	"github.com/rekindledb/rekindle/internal/crashtest"
+	"github.com/rekindledb/rekindle/bench/counters"
 	"github.com/rekindledb/rekindle/internal/faulttest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
@@ -32,7 +32,7 @@ type faultLife struct {
 	witness *faulttest.Witness
 	o       rekindle.Options
 	db      *rekindle.DB // nil while it is not open
-	w       *crashtest.Workload
+	w       *counters.Workload
 
 	mu    sync.Mutex
 	last  vfs.CrashMode // how the life ends
@@ -74,7 +74,7 @@ func (l *faultLife) tables() bool {
 	if l.db == nil {
 		return false
 	}
-	w, err := crashtest.Open(l.ctx, l.db)
+	w, err := counters.Open(l.ctx, l.db)
 	if l.note("tables", err) != nil {
 		return false
 	}
@@ -238,14 +238,14 @@ func (l *faultLife) survive(cut powerCut) error {
 	return db.Close(l.ctx)
 }
 
-func (l *faultLife) reopen(cut powerCut, o rekindle.Options) (*rekindle.DB, *crashtest.Workload, error) {
+func (l *faultLife) reopen(cut powerCut, o rekindle.Options) (*rekindle.DB, *counters.Workload, error) {
 	o.ReadOnly = false
 	o.Durability = rekindle.Sync
 	db, err := rekindle.Open(l.ctx, l.dir, o.OnFS(cut.disk))
 	if err != nil {
 		return nil, nil, err
 	}
-	w, err := crashtest.Open(l.ctx, db)
+	w, err := counters.Open(l.ctx, db)
 	if err == nil {
 		err = w.Check(l.ctx, cut.acked)
 	}
@@ -280,7 +280,7 @@ func livedFaultless(t *testing.T, o rekindle.Options, closed bool) faultBase {
 	base := faultBase{vfs.NewMem(), map[int32]int64{}}
 	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(base.disk))
 	require.NoError(t, err)
-	w, err := crashtest.Open(t.Context(), db)
+	w, err := counters.Open(t.Context(), db)
 	require.NoError(t, err)
 	for i := range int32(50) {
 		seq, err := w.Step(t.Context(), i%faultWorkers)

@@ -17,8 +17,11 @@ import (
 // arrays are untouched, and a crash leaves the old strategy or the new one.
 func Convert(files vfs.FS, dir, strategy string) (err error) {
 	s := &State{cfg: Config{FS: files, Dir: dir}}
-	if _, err := files.Stat(s.path(currentName)); errors.Is(err, fs.ErrNotExist) { // no lock file is made then
+	switch _, err := files.Stat(s.path(currentName)); {
+	case errors.Is(err, fs.ErrNotExist): // no lock file is made then
 		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to convert"}
+	case err != nil:
+		return fmt.Errorf("convert %s: %w", dir, err)
 	}
 	lock, err := files.Lock(s.path(lockName))
 	if err != nil {

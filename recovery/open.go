@@ -120,12 +120,17 @@ func (s *State) progress(phase string, done, total int64) {
 // takeLock locks the directory. Without its lock file nobody has the database
 // open; to look at it no such file is made, and there is nothing to lock.
 func (s *State) takeLock() error {
-	if !s.cfg.ReadOnly {
-		if err := vfs.MkdirDurable(s.cfg.FS, s.cfg.Dir); err != nil {
-			return err
-		}
-	} else if _, err := s.cfg.FS.Stat(s.path(lockName)); errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if s.cfg.ReadOnly {
+		_, err = s.cfg.FS.Stat(s.path(lockName))
+	} else {
+		err = vfs.MkdirDurable(s.cfg.FS, s.cfg.Dir)
+	}
+	switch {
+	case s.cfg.ReadOnly && errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
 	}
 	lock, err := s.cfg.FS.Lock(s.path(lockName))
 	if err == nil {
