@@ -1,6 +1,7 @@
 package rekindle
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/rekindledb/rekindle/index"
@@ -65,3 +66,9 @@ func ManifestRecord(sequence uint64, body string) []byte {
 
 // FreezeNow freezes what can be frozen, after two rounds over all rows at most.
 func (db *DB) FreezeNow() { db.freezer.Relieve() }
+
+// BackupOn is Backup to another file system.
+func (db *DB) BackupOn(ctx context.Context, fs vfs.FS, dir string) error {
+	_, err := db.backup(ctx, fs, dir)
+	return err
+}

@@ -1,6 +1,8 @@
 package gc
 
 import (
+	"slices"
+
 	"github.com/rekindledb/rekindle/logstream"
 )
 
@@ -30,21 +32,17 @@ func Segments(all []logstream.Segment, kept []Kept) []SegmentID {
 	}
 	var free []SegmentID
 	for _, s := range all {
-		id := SegmentID{s.Stream, s.First}
-		if unneeded(id, s.End, kept) {
-			free = append(free, id)
+		if !slices.ContainsFunc(kept, func(k Kept) bool { return k.Needs(s) }) {
+			free = append(free, SegmentID{s.Stream, s.First})
 		}
 	}
 	return free
 }
 
-func unneeded(id SegmentID, end logstream.Position, kept []Kept) bool {
-	for _, k := range kept {
-		if id.Stream >= len(k.Replay) || end > k.Replay[id.Stream] || k.Live[id] != 0 {
-			return false
-		}
-	}
-	return true
+// Needs reports whether a segment of the log holds a live byte or a part of the
+// tail.
+func (k Kept) Needs(s logstream.Segment) bool {
+	return s.Stream >= len(k.Replay) || s.End > k.Replay[s.Stream] || k.Live[SegmentID{s.Stream, s.First}] != 0
 }
 
 // Files returns those of the existing checkpoint files that no kept checkpoint

@@ -45,6 +45,7 @@ type Checkpointer struct {
 
 	mu       sync.Mutex
 	kept     []Checkpoint                       // published, newest last
+	pinned   []*Checkpoint                      // by backups under way
 	next     uint64                             // number of the next one
 	images   map[rowid.Table]*indirection.Image // nil before the first
 	manifest manifestWriter

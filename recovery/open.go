@@ -200,18 +200,21 @@ func (s *State) create() error {
 	return w.close()
 }
 
-// refuseRemains fails if a directory without CURRENT holds a log: then CURRENT
-// has been lost, and a new database would bury the old one.
+// refuseRemains fails if a directory without CURRENT holds a part of a database:
+// then CURRENT has been lost, or never come, and a new database would bury what
+// is there.
 func (s *State) refuseRemains() error {
 	if s.cfg.ReadOnly {
 		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to open read-only"}
 	}
-	names, err := s.cfg.FS.List(s.path(LogDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(names) > 0 {
-		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "the directory holds a log: " + strings.Join(names, ", ")}
+	for _, dir := range []string{LogDir, checkpointDir} {
+		names, err := s.cfg.FS.List(s.path(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if len(names) > 0 {
+			return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: fmt.Sprintf("%s holds %s", s.path(dir), strings.Join(names[:min(len(names), 3)], ", "))}
+		}
 	}
 	return nil
 }

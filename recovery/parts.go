@@ -84,6 +84,9 @@ func (d *draft) writeSuspects(list *suspectList) error {
 // letGo deletes the log segments and files that no kept checkpoint needs.
 func (c *Checkpointer) letGo(ctx context.Context) error {
 	kept := c.needs()
+	for _, p := range c.pinned { // of the kept ones, once, so they never are too few because of them
+		kept = append(kept, needs(p))
+	}
 	errs := []error{c.removeSegments(ctx, kept)}
 	existing, err := c.checkpointFiles()
 	errs = append(errs, err) // what could be listed can go
