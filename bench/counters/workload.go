@@ -204,6 +204,15 @@ func (w *Workload) Check(ctx context.Context, acknowledged map[int32]int64) erro
 	})
 }
 
+// Counters returns the number of the last transaction of each worker.
+func (w *Workload) Counters(ctx context.Context) (seqs map[int32]int64, err error) {
+	err = w.db.View(ctx, func(tx *rekindle.Tx) error {
+		seqs, err = w.readCounters(tx)
+		return err
+	})
+	return seqs, err
+}
+
 func (w *Workload) readCounters(tx *rekindle.Tx) (map[int32]int64, error) {
 	seqs := map[int32]int64{}
 	for c, err := range w.counters.All(tx) {

@@ -123,6 +123,9 @@ func (a *Audit) Orders() int64 {
 	return n
 }
 
+// Payments is the number of payments ever made, the initial ones included.
+func (a *Audit) Payments() int64 { return int64(len(a.payments)) }
+
 // entry returns the value at key and makes it if need be.
 func entry[K comparable, V any](m map[K]*V, key K) *V {
 	v := m[key]

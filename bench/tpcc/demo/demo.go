@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/rekindledb/rekindle"
@@ -122,42 +121,14 @@ func (r *runner) check(ctx context.Context, db *rekindle.DB, round *Round) error
 	if err != nil {
 		return err
 	}
-	var audit *tpcc.Audit
-	var keys, array tpcc.Finding
-	err = together(
-		func() (err error) { audit, err = tpcc.ReadAudit(ctx, tables); return err },
-		func() (err error) { round.Rows, keys, err = tpcc.CrossCheck(ctx, tables); return err },
-		func() (err error) { array, err = crossCheck(ctx, db); return err },
-	)
+	in, err := tpcc.Inspect(ctx, tables)
 	if err != nil {
 		return err
 	}
-	round.Committed, r.orders = audit.Orders()-r.orders, audit.Orders()
-	round.Findings = append(audit.Conditions(), audit.Receipts(r.receipts), keys, array, r.checkCount(round))
+	round.Rows = in.Rows
+	round.Committed, r.orders = in.Audit.Orders()-r.orders, in.Audit.Orders()
+	round.Findings = append(in.Findings, in.Audit.Receipts(r.receipts), r.checkCount(round))
 	return nil
-}
-
-// together runs the functions side by side: each reads the whole database.
-func together(fns ...func() error) error {
-	errs := make([]error, len(fns))
-	var group sync.WaitGroup
-	for i, fn := range fns {
-		group.Go(func() { errs[i] = fn() })
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-// crossCheck is the engine's own comparison of its indexes with the rows that
-// are there, which no scan by an index can see.
-func crossCheck(ctx context.Context, db *rekindle.DB) (tpcc.Finding, error) {
-	f := tpcc.Finding{Check: "indexes equal the indirection array"}
-	_, err := db.CrossCheck(ctx)
-	if err != nil && !errors.Is(err, rekindle.ErrCorrupt) {
-		return f, err
-	}
-	f.Expect(err == nil, "%v", err)
-	return f, nil
 }
 
 // checkCount checks that nothing but a terminal's last order, whose
