@@ -14,6 +14,10 @@ const (
 	// compactionQuiet is how long nothing must have been logged before it writes a
 	// checkpoint that would otherwise come with the next commits.
 	compactionQuiet = 500 * time.Millisecond
+	// settlingRounds is how many passes and checkpoints it takes until both kept
+	// checkpoints have behind them what was in the log, and until what was emptied
+	// then is gone.
+	settlingRounds = 4
 )
 
 func (db *DB) askForCompaction() { ask(db.compaction) }
@@ -69,14 +73,17 @@ func (db *DB) comesToRest(ctx context.Context) bool {
 	}
 }
 
-// compactionPass moves rows to the end of the log. What it may write is bounded,
-// because a crash makes recovery replay it.
-func (db *DB) compactionPass(ctx context.Context) (recovery.Pass, error) {
-	limit := db.opts.CheckpointBytes
-	if limit < 0 {
-		limit = defaultCheckpointBytes
+// passBytes bounds what a pass may write, because a crash makes recovery replay it.
+func (db *DB) passBytes() int64 {
+	if db.opts.CheckpointBytes < 0 {
+		return defaultCheckpointBytes
 	}
-	return db.checkpointer.Compact(ctx, limit)
+	return db.opts.CheckpointBytes
+}
+
+// compactionPass moves rows to the end of the log.
+func (db *DB) compactionPass(ctx context.Context) (recovery.Pass, error) {
+	return db.checkpointer.Compact(ctx, db.passBytes())
 }
 
 // renew writes the checkpoint that lets go of what a pass has emptied.
@@ -84,9 +91,13 @@ func (db *DB) renew(ctx context.Context) error {
 	return db.writeCheckpoint(ctx, db.checkpointer.Renew)
 }
 
-// compact makes passes and checkpoints until the log takes what it should.
+// compact makes passes and checkpoints until the log takes what it should, or has
+// made as many as the log that it met can need: it does not run after what others
+// log meanwhile.
 func (db *DB) compact(ctx context.Context) error {
-	for {
+	met := int64(len(db.log.Segments())) * db.state.Header.SegmentBytes
+	partial := met / db.passBytes()
+	for complete := 0; complete < settlingRounds; {
 		pass, err := db.compactionPass(ctx)
 		if err != nil || !pass.Wanted {
 			return err
@@ -94,13 +105,19 @@ func (db *DB) compact(ctx context.Context) error {
 		if err := db.renew(ctx); err != nil || db.opts.eager {
 			return err
 		}
+		if pass.Partial && partial > 0 {
+			partial--
+		} else {
+			complete++
+		}
 	}
+	return nil
 }
 
 // Compact brings the log down to what it should take at most: twice the bytes of
 // the live rows and two segments a stream, plus what has been logged since the
 // checkpoint before the last one. It moves rows and writes checkpoints, which does
-// not hold up transactions. A database with automatic checkpoints does this by
+// not hold up transactions; what they log meanwhile may be left to the next call. A database with automatic checkpoints does this by
 // itself. ErrReadOnly on a read-only database.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.enter(); err != nil {

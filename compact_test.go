@@ -1,16 +1,19 @@
 package rekindle_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/bench/counters"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -64,6 +67,45 @@ func TestLogStaysSmall(t *testing.T) {
 			require.NoError(t, p.db.Close(t.Context()))
 		})
 	}
+}
+
+// TestCompactEndsBesideWriters: a call does not run after what others log while it
+// works.
+func TestCompactEndsBesideWriters(t *testing.T) {
+	o := rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: smallSegment}
+	fs := vfs.NewMem()
+	fs.OnOp(func(_ int, op vfs.Op) error {
+		if op.Kind == vfs.OpSync || op.Kind == vfs.OpDatasync {
+			time.Sleep(time.Millisecond) // about what a disk takes
+		}
+		return nil
+	})
+	db, err := rekindle.Open(t.Context(), "db", o.OnFS(fs))
+	require.NoError(t, err)
+	w, err := counters.Open(t.Context(), db)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for worker := range int32(8) {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := w.Step(t.Context(), worker); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for start := time.Now(); err == nil && time.Since(start) < time.Second; {
+		limited, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err = db.Compact(limited)
+		cancel()
+	}
+	stop()
+	writers.Wait()
+	require.NoError(t, err)
+	require.NoError(t, w.Check(t.Context(), nil))
+	require.NoError(t, db.Close(t.Context()))
 }
 
 // TestFallbackKeepsItsSegments: what the checkpoint before the last one counts on

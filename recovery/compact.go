@@ -42,6 +42,7 @@ func (c *Checkpointer) Compacted() Compaction {
 // Pass is what a Compact has done, and what is left to do.
 type Pass struct {
 	Segments int  // gone through
+	Partial  bool // others are left to go through
 	Wanted   bool // another checkpoint, a Renew, makes the log smaller
 	Pressing bool // the log is close to its bound, or beyond
 }
@@ -60,13 +61,16 @@ func (c *Checkpointer) Compact(ctx context.Context, limit int64) (pass Pass, err
 	pass.Pressing = pressing
 	m := newMover(c, pressing)
 	for _, v := range victims {
-		if m.written >= limit || m.urgent {
+		if pass.Partial = m.written+int64(m.bytes) >= limit || m.urgent; pass.Partial {
 			break
 		}
 		if err := m.empty(ctx, v.SegmentID); err != nil {
 			return pass, fmt.Errorf("compaction of log segment %d:%#x: %w", v.Stream, uint64(v.First), err)
 		}
 		pass.Segments++
+	}
+	if err := m.flush(ctx); err != nil {
+		return pass, fmt.Errorf("compaction of the log: %w", err)
 	}
 	if pass.Segments > 0 {
 		c.logger.Info("log compacted", "segments", pass.Segments, "bytes", m.written)

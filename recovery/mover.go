@@ -44,7 +44,8 @@ type mover struct {
 
 	batch    []moving
 	payloads []byte
-	bytes    int // of the batch's records
+	bytes    int            // of the batch's records
+	read     []gc.SegmentID // to their ends; all rows of them that were live are moved or in the batch
 }
 
 // moving is a row under way.
@@ -68,7 +69,8 @@ func newMover(c *Checkpointer, pressing bool) *mover {
 	return m
 }
 
-// empty moves all live rows of a segment.
+// empty moves all live rows of a segment, the last of them with the next flush:
+// where segments hold a few live rows each, one flush serves many.
 func (m *mover) empty(ctx context.Context, id gc.SegmentID) error {
 	err := m.Log.ScanSegment(ctx, id.Stream, id.First, func(cts uint64, a logstream.Address, r logstream.Record) error {
 		return m.see(ctx, cts, a, &r)
@@ -81,14 +83,14 @@ func (m *mover) empty(ctx context.Context, id gc.SegmentID) error {
 	case err != nil:
 		return err
 	}
+	if !damaged {
+		m.read = append(m.read, id)
+		return nil
+	}
 	if err := m.flush(ctx); err != nil {
 		return err
 	}
-	until := m.Log.Visible()
-	if damaged {
-		until = never
-	}
-	m.noteCompacted(id, until)
+	m.noteCompacted(id, never)
 	return nil
 }
 
@@ -129,8 +131,12 @@ func (m *mover) flush(ctx context.Context) error {
 	start := time.Now()
 	n, err := m.move(ctx)
 	m.batch, m.payloads, m.bytes = m.batch[:0], m.payloads[:0], 0
-	if n == 0 || err != nil {
+	if err != nil {
 		return err
+	}
+	m.noteRead()
+	if n == 0 {
+		return nil
 	}
 	timer := time.NewTimer(m.rest * time.Since(start))
 	defer timer.Stop()
@@ -139,6 +145,15 @@ func (m *mover) flush(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	return ctx.Err()
+}
+
+// noteRead notes the segments that nothing is left to do for.
+func (m *mover) noteRead() {
+	until := m.Log.Visible()
+	for _, id := range m.read {
+		m.noteCompacted(id, until)
+	}
+	m.read = m.read[:0]
 }
 
 // move moves the rows of the batch that have not changed meanwhile and returns
@@ -192,8 +207,8 @@ func (m *mover) prepareBatch() error {
 	return nil
 }
 
-// append writes the batch as a frame of its own, into the stream that the rows
-// come from.
+// append writes the batch as a frame of its own, into the stream that its first
+// row comes from.
 func (m *mover) append(ctx context.Context) (logstream.Ticket, error) {
 	ticket, err := m.reserve(ctx)
 	if err != nil {
