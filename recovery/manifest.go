@@ -117,8 +117,8 @@ const (
 	manifestMagic   = 0x464D4B52
 	recordHeader    = 24
 	maxRecordBytes  = 64 << 20
-	maxCurrentBytes = 64      // of CURRENT
-	manifestRotates = 1 << 20 // bytes after which a new manifest file is begun
+	maxCurrentBytes = 64       // of CURRENT
+	manifestRotates = 16 << 10 // bytes after which a new manifest file is begun: Open decodes all records
 )
 
 // errRecordTooLarge: what could not be read back is not written.
