@@ -35,6 +35,7 @@ import (
 //	To recover:    map the array files; set the slots of the tail's rows.
 type DB struct {
 	opts    Options
+	dir     string
 	budget  int64 // of memory in bytes, 0 for none
 	files   *vfs.Meter
 	state   *recovery.State
@@ -85,7 +86,7 @@ func (db *DB) leave() { db.calls.RUnlock() }
 // ErrForeignFile or ErrMissingFile for files that cannot be used;
 // ErrInvalidOptions. A failed Open changes nothing in the directory.
 func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
-	db := &DB{opts: opts.withDefaults(dir), closing: make(chan struct{}, 1)}
+	db := &DB{opts: opts.withDefaults(dir), dir: dir, closing: make(chan struct{}, 1)}
 	if err := db.opts.validate(); err != nil {
 		return nil, err
 	}

@@ -254,6 +254,17 @@ func (l *Log) Segments() []Segment {
 	return list
 }
 
+// DurableEnds returns where what is durable ends in each stream.
+func (l *Log) DurableEnds() []Position {
+	l.latch.Lock()
+	defer l.latch.Unlock()
+	ends := make([]Position, len(l.durableEnds))
+	for i := range l.durableEnds {
+		ends[i] = Position(l.durableEnds[i].Load())
+	}
+	return ends
+}
+
 // SegmentSize is the size of a segment's file. It is less than a segment's for
 // one that an incarnation has ended in.
 func (l *Log) SegmentSize(stream int, first Position) (int64, error) {

@@ -217,7 +217,7 @@ func (d *draft) build(ctx context.Context, table rowid.Table, prev *indirection.
 	}
 	d.images[table] = image
 	d.bytes += g.Size
-	d.Checkpoint.Tables = append(d.Checkpoint.Tables, TableImage{table, g, arrayFiles(table, image)})
+	d.Checkpoint.Tables = append(d.Checkpoint.Tables, TableImage{Table: table, Generation: g, Files: arrayFiles(table, image)})
 	return nil
 }
 

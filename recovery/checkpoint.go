@@ -301,10 +301,43 @@ func (d *draft) write(ctx context.Context) error {
 	slices.SortFunc(d.Live, func(a, b SegmentLive) int {
 		return cmp.Or(cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.First, b.First))
 	})
+	if err := d.define(); err != nil {
+		return err
+	}
+	if err := d.writeRecord(); err != nil {
+		return err
+	}
 	if err := d.files.SyncDir(d.folder()); err != nil {
 		return err
 	}
 	return d.files.SyncDir(filepath.Join(d.dir, checkpointDir))
+}
+
+// define notes the definitions of the tables.
+func (d *draft) define() error {
+	for _, t := range d.Engine.Tables() {
+		i, found := slices.BinarySearchFunc(d.Checkpoint.Tables, t.ID, func(x TableImage, id rowid.Table) int { return cmp.Compare(x.Table, id) })
+		if !found { // created after TSc
+			continue
+		}
+		definition, err := t.Schema.Marshal()
+		if err != nil {
+			return err
+		}
+		d.Checkpoint.Tables[i].Definition = definition
+	}
+	return nil
+}
+
+// writeRecord writes what the manifest will say into the folder of the checkpoint:
+// only Salvage reads it, if the manifest is lost.
+func (d *draft) writeRecord() error {
+	data, err := encodeManifest(d.header, []Checkpoint{d.Checkpoint})
+	if err != nil {
+		return err
+	}
+	d.bytes += int64(len(data))
+	return vfs.WriteFile(d.files, filepath.Join(d.dir, filepath.FromSlash(recordFileName(d.Number))), data)
 }
 
 // end tells the indexes how it went.

@@ -70,6 +70,9 @@ type TableImage struct {
 	Table      rowid.Table            `json:"table"`
 	Generation indirection.Generation `json:"generation"`
 	Files      []string               `json:"files"` // all array files that it refers to
+	// Definition repeats the one in the system table, so that the rows can be
+	// read if that row is lost.
+	Definition json.RawMessage `json:"definition,omitempty"`
 }
 
 func (c *Checkpoint) liveBytes() (sum int64) {
@@ -366,12 +369,7 @@ func (w *manifestWriter) publish(c *Checkpoint, kept []Checkpoint) error {
 // begin writes a new manifest file with the given checkpoints and points
 // CURRENT to it. The one before it is garbage from then on.
 func (w *manifestWriter) begin(checkpoints []Checkpoint) error {
-	data, err := AppendRecord(nil, 0, w.header)
-	for i := range checkpoints {
-		if err == nil {
-			data, err = AppendRecord(data, uint64(i+1), &checkpoints[i])
-		}
-	}
+	data, err := encodeManifest(w.header, checkpoints)
 	if err != nil {
 		return err
 	}
@@ -396,6 +394,17 @@ func (w *manifestWriter) begin(checkpoints []Checkpoint) error {
 	}
 	w.number, w.file, w.size, w.sequence = number, f, int64(len(data)), uint64(len(checkpoints)+1)
 	return nil
+}
+
+// encodeManifest returns the content of a manifest file.
+func encodeManifest(h Header, checkpoints []Checkpoint) ([]byte, error) {
+	data, err := AppendRecord(nil, 0, h)
+	for i := range checkpoints {
+		if err == nil {
+			data, err = AppendRecord(data, uint64(i+1), &checkpoints[i])
+		}
+	}
+	return data, err
 }
 
 // create makes the next manifest file; leftovers of failed attempts are passed

@@ -15,6 +15,7 @@ const (
 	manifestPrefix = "MANIFEST-"
 	checkpointDir  = "ckpt"
 	suspectsName   = "suspects"
+	recordName     = "record"
 )
 
 // LogDir is the folder of the log in a database directory.
@@ -54,4 +55,10 @@ func indexFileName(checkpoint uint64, table rowid.Table, number int, ext string)
 // suspectsFileName is the path of a suspects file inside the database directory.
 func suspectsFileName(checkpoint uint64) string {
 	return path.Join(folderName(checkpoint), suspectsName)
+}
+
+// recordFileName is the path of the copy of a checkpoint's manifest record inside
+// the database directory.
+func recordFileName(checkpoint uint64) string {
+	return path.Join(folderName(checkpoint), recordName)
 }

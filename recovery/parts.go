@@ -132,7 +132,7 @@ func (c *Checkpointer) needs() []gc.Kept {
 
 // needs lists what a checkpoint must find to be usable.
 func needs(c *Checkpoint) gc.Kept {
-	k := gc.Kept{Replay: c.Replay, Live: liveBytes(c), Files: map[string]bool{}}
+	k := gc.Kept{Replay: c.Replay, Live: liveBytes(c), Files: map[string]bool{recordFileName(c.Number): true}}
 	for _, t := range c.Tables {
 		for _, name := range t.Files {
 			k.Files[name] = true

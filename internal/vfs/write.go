@@ -30,14 +30,20 @@ func writeTemp(fs FS, temp string, data []byte) error {
 	if err := removeIfExists(fs, temp); err != nil {
 		return err
 	}
-	f, err := fs.Create(temp)
-	if err != nil {
-		return err
-	}
-	if err := writeSynced(f, data); err != nil {
+	if err := WriteFile(fs, temp, data); err != nil {
 		return joinErrors(err, removeIfExists(fs, temp))
 	}
 	return nil
+}
+
+// WriteFile makes a new file with the content data, synced. Its name is durable
+// once the directory is synced; after an error a part of it may be there.
+func WriteFile(fs FS, path string, data []byte) error {
+	f, err := fs.Create(path)
+	if err != nil {
+		return err
+	}
+	return writeSynced(f, data)
 }
 
 // writeSynced writes, syncs and closes a new file.

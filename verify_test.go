@@ -1,0 +1,88 @@
+package rekindle_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
+)
+
+// TestVerifyOnline verifies beside commits, checkpoints and compactions, which
+// remove the files that are being read.
+func TestVerifyOnline(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			a := age(t, 3)
+			a.open(vfs.NewMem(), rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: strategy, LogStreams: 2}.Eager())
+			var work sync.WaitGroup
+			work.Go(func() {
+				for range 4 {
+					a.commits(60)
+					require.NoError(t, a.db.Checkpoint(context.Background()))
+					require.NoError(t, a.db.Compact(context.Background()))
+				}
+			})
+			done := make(chan struct{})
+			go func() { work.Wait(); close(done) }()
+			for n, more := 0, true; more; n++ {
+				select {
+				case <-done:
+					more = n == 0
+				default:
+				}
+				report, err := a.db.Verify(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, report.Findings)
+				require.NotZero(t, report.Files)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := a.db.Verify(ended)
+			require.ErrorIs(t, err, context.Canceled)
+			require.NoError(t, a.db.Close(t.Context()))
+			_, err = a.db.Verify(t.Context())
+			require.ErrorIs(t, err, rekindle.ErrClosed)
+		})
+	}
+}
+
+// TestVerifyOnlineFindsDamage harms a running database file by file.
+func TestVerifyOnlineFindsDamage(t *testing.T) {
+	disk, want := livedWith(t, rekindle.IndexStrategies()[0])
+	for name, content := range disk.Dump() {
+		if strings.Trim(string(content), "\x00") == "" { // a folder, LOCK, prepared space
+			continue
+		}
+		for _, readOnly := range []bool{false, true} {
+			harmed := disk.CrashClone(nil, vfs.Keep)
+			db, items := openItems(t, harmed, rekindle.Options{ReadOnly: readOnly, CheckpointBytes: -1})
+			report, err := db.Verify(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, report.Findings)
+			alter(t, harmed, "/"+name, func(b []byte) []byte { b[7] ^= 1; return b })
+			report, err = db.Verify(t.Context())
+			require.NoError(t, err)
+			require.True(t, report.Damage(), name)
+			require.Equal(t, "/"+name, report.Findings[0].Path)
+			require.Equal(t, want, allItems(t, db, items))
+			_ = db.Close(t.Context()) // a checkpoint may meet what was harmed
+		}
+	}
+	report, err := rekindle.Verify(t.Context(), "/nothing", rekindle.Options{}.OnFS(vfs.NewMem()))
+	require.NoError(t, err)
+	require.True(t, report.Damage())
+}
+
+// TestVerifyLocked: an open database is not verified from outside.
+func TestVerifyLocked(t *testing.T) {
+	disk, _ := lived(t)
+	db, _ := openItems(t, disk, rekindle.Options{})
+	_, err := rekindle.Verify(t.Context(), "/db", rekindle.Options{}.OnFS(disk))
+	require.ErrorIs(t, err, rekindle.ErrLocked)
+	require.NoError(t, db.Close(t.Context()))
+}
