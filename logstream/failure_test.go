@@ -1,9 +1,11 @@
 package logstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -115,6 +117,30 @@ func TestFailedSyncReleasesAllWaiters(t *testing.T) {
 	require.Error(t, l.Flush(context.Background()))
 	require.NoError(t, l.Close(context.Background()))
 	require.Equal(t, ops, mem.Ops(), "nothing is written or synced after a failed sync")
+}
+
+// TestEveryErrorIsTold: beside the error that a log fails with others can come up, in
+// another stream before it and anywhere after it. None is lost.
+func TestEveryErrorIsTold(t *testing.T) {
+	var text bytes.Buffer
+	o := testOptions(nil, 2)
+	full := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpCreate), errorfs.PathGlob("00-*.log")), syscall.ENOSPC)
+	broken := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpSyncDir), errorfs.PathGlob("log")), syscall.EIO)
+	o.FS = errorfs.Wrap(newMem(t), errorfs.First(full, broken))
+	o.Logger = slog.New(slog.NewTextHandler(&text, nil))
+	l := openLog(t, o, Start{})
+	_, _, err := write(l, Request{}, nil)
+	require.ErrorIs(t, err, fault.ErrReadOnly)
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NotErrorIs(t, err, fault.ErrNoSpace)
+	require.ErrorContains(t, err, "no space left")
+	closeLog(t, l)
+
+	l.fail(fmt.Errorf("a pass that was refused: %w", l.Failed()))
+	require.NotContains(t, text.String(), "a pass that was refused")
+	l.fail(errors.New("what a leader met beside it"))
+	require.Contains(t, text.String(), "what a leader met beside it")
+	require.ErrorIs(t, l.Failed(), syscall.EIO, "the first error counts")
 }
 
 // TestReadingGoesOnAfterAFailure.

@@ -162,9 +162,13 @@ func (l *Log) Failed() error {
 }
 
 // fail makes the log read-only for good: what is durable stays so, everything
-// behind it has an unknown outcome. The first error counts.
+// behind it has an unknown outcome. The first error counts; others, which the
+// preparer and the leader can meet beside it, are told to the logger.
 func (l *Log) fail(err error) {
 	if !l.failure.CompareAndSwap(nil, &err) {
+		if first := l.Failed(); !errors.Is(err, first) {
+			l.opt.Logger.Error("log has failed already and meets another error", "error", err)
+		}
 		return
 	}
 	l.opt.Logger.Error("log is read-only after a failed write", "error", err)
