@@ -15,7 +15,8 @@ const MaxPacedStep = 1 << 20
 // that was written. It is for one goroutine, and does not close the file.
 type PacedWriter struct {
 	file    File
-	buf     []byte // filled part of the current step; its capacity is the step
+	step    int
+	buf     []byte // filled part of the current step
 	flushed int64
 	sum     xxhash.Digest
 	err     error // the first error, or fs.ErrClosed after Finish
@@ -27,7 +28,7 @@ func NewPacedWriter(f File, step int) *PacedWriter {
 	if step <= 0 || step > MaxPacedStep {
 		step = MaxPacedStep
 	}
-	w := &PacedWriter{file: f, buf: make([]byte, 0, step)}
+	w := &PacedWriter{file: f, step: step}
 	w.sum.Reset()
 	return w
 }
@@ -36,19 +37,19 @@ func NewPacedWriter(f File, step int) *PacedWriter {
 // error each time; what a failed flush left of the file is unknown.
 func (w *PacedWriter) Write(p []byte) (written int, err error) {
 	for w.err == nil && written < len(p) {
-		part := p[written:min(len(p), written+cap(w.buf)-len(w.buf))]
+		part := p[written:min(len(p), written+w.step-len(w.buf))]
 		w.buf = append(w.buf, part...)
 		w.sum.Write(part) // never fails
 		written += len(part)
-		if len(w.buf) == cap(w.buf) {
-			w.err = w.step()
+		if len(w.buf) == w.step {
+			w.err = w.flushStep()
 		}
 	}
 	return written, w.err
 }
 
-// step puts the buffer on the medium.
-func (w *PacedWriter) step() error {
+// flushStep puts the buffer on the medium.
+func (w *PacedWriter) flushStep() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
