@@ -237,7 +237,9 @@ func (m *crashModel) check() {
 	m.checkExact(m.mem, func(n modelName) *modelFile { return n.current() }, (*modelFile).current)
 	m.checkExact(m.mem.CrashClone(nil, vfs.Keep), func(n modelName) *modelFile { return n.current() }, (*modelFile).current)
 	m.checkExact(m.mem.CrashClone(nil, vfs.Strict), func(n modelName) *modelFile { return n[0] }, (*modelFile).synced)
-	m.checkRandom(m.mem.CrashClone(m.rng, vfs.Random).Dump())
+	for _, mode := range []vfs.CrashMode{vfs.Random, vfs.NamesFirst, vfs.DataFirst, vfs.DeletesFirst, vfs.LastFirst} {
+		m.checkAllowed(mode, m.mem.CrashClone(m.rng, mode).Dump())
+	}
 }
 
 func (m *crashModel) checkExact(mem *vfs.Mem, which func(modelName) *modelFile, state func(*modelFile) []byte) {
@@ -250,13 +252,13 @@ func (m *crashModel) checkExact(mem *vfs.Mem, which func(modelName) *modelFile, 
 	require.Equal(m.t, want, mem.Dump())
 }
 
-func (m *crashModel) checkRandom(got map[string][]byte) {
+func (m *crashModel) checkAllowed(mode vfs.CrashMode, got map[string][]byte) {
 	for name, states := range m.names {
 		content, there := got[name]
 		allowed := func(f *modelFile) bool {
 			return f == nil && !there || f != nil && there && f.allows(content)
 		}
-		require.True(m.t, slices.ContainsFunc(states, allowed), "%s (there: %v, %d bytes)", name, there, len(content))
+		require.True(m.t, slices.ContainsFunc(states, allowed), "%v: %s (there: %v, %d bytes)", mode, name, there, len(content))
 	}
 }
 

@@ -292,12 +292,37 @@ func TestCrashTwice(t *testing.T) {
 		s.durable("b", sectors("ABC"))
 		s.rename("b", "d/b")
 		s.write("d/b", sectors("XYZ"), 256)
-		for _, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random} {
+		for _, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random, vfs.NamesFirst, vfs.DataFirst, vfs.DeletesFirst, vfs.LastFirst} {
 			first := mem.CrashClone(rng, mode)
 			for _, again := range []vfs.CrashMode{vfs.Strict, vfs.Keep, vfs.Random} {
 				require.Equal(t, first.Dump(), first.CrashClone(rng, again).Dump(), "seed %d: %v, then %v", seed, mode, again)
 			}
 		}
+	}
+}
+
+// TestCrashModes shows what each mode leaves of one of everything.
+func TestCrashModes(t *testing.T) {
+	mem := vfs.NewMem()
+	s := script{t, mem}
+	for _, name := range []string{"edited", "removed", "from", "to"} {
+		s.durable(name, sectors("ABCD"))
+	}
+	s.write("edited", sectors("WXYZ"), 0)
+	s.file("created", sectors("WXYZ"), false)
+	require.NoError(t, mem.Remove("removed"))
+	s.write("from", sectors("WXYZ"), 0)
+	s.rename("from", "to")
+	for mode, want := range map[vfs.CrashMode]string{
+		vfs.Strict:       "edited ABCD, from ABCD, removed ABCD, to ABCD",
+		vfs.Keep:         "created WXYZ, edited WXYZ, to WXYZ",
+		vfs.Kill:         "created WXYZ, edited WXYZ, to WXYZ",
+		vfs.NamesFirst:   "created, edited ABCD, to ABCD",
+		vfs.DataFirst:    "edited WXYZ, from WXYZ, removed ABCD, to ABCD",
+		vfs.DeletesFirst: "edited ABCD, from ABCD, to ABCD",
+		vfs.LastFirst:    "created ..YZ, edited ABYZ, to ABYZ",
+	} {
+		require.Equal(t, want, show(mem.CrashClone(nil, mode)), "%v", mode)
 	}
 }
 

@@ -44,5 +44,6 @@
 // Changes of entries are independent of each other and of the content: a new
 // name may survive with none of its bytes, and a synced file is lost when its
 // name was not synced. Only renames of directories survive in their order.
-// CrashMode says which of the allowed outcomes CrashClone takes.
+// CrashMode says which of the allowed outcomes CrashClone takes: the extremes,
+// those in which entries and content part, or any at random.
 package vfs

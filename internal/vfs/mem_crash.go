@@ -19,10 +19,33 @@ const (
 	// Kill is the end of the process only. Readers see all that was written,
 	// but what was not synced can still be lost in a later power cut.
 	Kill
+	// NamesFirst is a power cut after every change of an entry is on the medium
+	// and before any content that was not synced is: new files are empty, renamed
+	// ones old, removed ones gone.
+	NamesFirst
+	// DataFirst is the reverse: all content is there, and no change of an entry
+	// that was not synced. New files and renames are lost.
+	DataFirst
+	// DeletesFirst keeps of all that was not synced only the removals.
+	DeletesFirst
+	// LastFirst is a power cut while all changes of entries are on the medium and
+	// of each file the latter half of its unsynced sectors.
+	LastFirst
 )
 
 func (m CrashMode) String() string {
-	return [...]string{"strict", "keep", "random", "kill"}[m]
+	return [...]string{"strict", "keep", "random", "kill", "names first", "data first", "deletes first", "last first"}[m]
+}
+
+// keepsChange reports whether a change of an entry survives that is not synced.
+func (m CrashMode) keepsChange(c *memChange) bool {
+	switch m {
+	case Keep, NamesFirst, LastFirst:
+		return true
+	case DeletesFirst:
+		return c.node == nil
+	}
+	return false
 }
 
 // CrashClone returns the file system as a crash at this moment would leave it,
@@ -35,7 +58,9 @@ func (m *Mem) CrashClone(rng *rand.Rand, mode CrashMode) *Mem {
 		return c
 	}
 	if mode == Random {
-		c.journal.settle(rng)
+		c.journal.settle(keepSome(rng))
+	} else {
+		c.journal.settle(mode.keepsChange)
 	}
 	c.journal = nil
 	s := settler{c.owner, rng, mode, map[*memNode]bool{}}
@@ -143,9 +168,7 @@ type settler struct {
 // because half of a rename survived, becomes two: nothing here knows hard links.
 func (s *settler) dir(n *memNode) {
 	e := n.entries
-	if s.mode != Keep {
-		e.current = e.synced
-	}
+	e.current = e.synced
 	for _, name := range slices.Sorted(maps.Keys(e.current)) {
 		child := e.current[name]
 		if s.done[child] {
@@ -169,10 +192,12 @@ func (s *settler) node(n *memNode) {
 func (s *settler) file(n *memNode) {
 	result := n.synced.clone()
 	switch s.mode {
-	case Keep:
+	case Keep, DataFirst:
 		result = n.current.clone()
 	case Random:
 		s.sectors(n, &result)
+	case LastFirst:
+		s.lastSectors(n, &result)
 	}
 	n.current, n.synced = result, result.clone()
 	n.markClean()
@@ -189,6 +214,15 @@ func (s *settler) sectors(n *memNode, result *memContent) {
 			states := append(n.dirty[i], n.current.sector(i))
 			result.setSector(s.owner, i, states[s.rng.IntN(len(states))])
 		}
+	}
+}
+
+// lastSectors gives the latter half of the unsynced sectors their present state.
+func (s *settler) lastSectors(n *memNode, result *memContent) {
+	result.resize(s.owner, n.current.size)
+	dirty := slices.Sorted(maps.Keys(n.dirty))
+	for _, i := range dirty[len(dirty)/2:] {
+		result.setSector(s.owner, i, n.current.sector(i))
 	}
 }
 

@@ -100,14 +100,20 @@ func (c *memChange) supersedes(earlier *memChange) bool {
 	return earlier.dir == c.dir && earlier.name == c.name || c.removed != nil && earlier.dir == c.removed
 }
 
-// settle applies the changes that the crash happens to keep.
-func (j *memJournal) settle(rng *rand.Rand) {
-	keep := rng.Float64() // so that nearly all and nearly none are likely too
+// settle applies the changes that the crash happens to keep, and can keep without
+// those that it does not.
+func (j *memJournal) settle(keep func(*memChange) bool) {
 	kept := map[*memChange]bool{nil: true}
 	for _, c := range *j {
-		if kept[c.needs] && rng.Float64() < keep {
+		if kept[c.needs] && keep(c) {
 			kept[c] = true
 			c.persist()
 		}
 	}
+}
+
+// keepSome keeps nearly all, nearly none, or any part in between.
+func keepSome(rng *rand.Rand) func(*memChange) bool {
+	keep := rng.Float64()
+	return func(*memChange) bool { return rng.Float64() < keep }
 }
