@@ -34,21 +34,39 @@ type faultLife struct {
 	db      *rekindle.DB // nil while it is not open
 	w       *counters.Workload
 
-	mu    sync.Mutex
-	last  vfs.CrashMode // how the life ends
-	acked map[int32]int64
-	cuts  []powerCut // disks to be looked at in the end
-	wrong []error    // errors that no fault explains
+	mu     sync.Mutex
+	harmed bool          // files of indexes are damaged, as files are that no fault has touched
+	last   vfs.CrashMode // how the life ends
+	acked  map[int32]int64
+	cuts   []powerCut // disks to be looked at in the end
+	wrong  []error    // errors that no fault explains
 }
 
-// note takes the error of a call that met faults. A fault has to be its cause.
+// note takes the error of a call that met faults. A fault has to be its cause, or
+// the harm that was there before.
 func (l *faultLife) note(what string, err error) error {
-	if err != nil && !errors.Is(err, errorfs.ErrInjected) {
+	if err != nil && !errors.Is(err, errorfs.ErrInjected) && !l.isHarm(err) {
 		l.mu.Lock()
 		l.wrong = append(l.wrong, fmt.Errorf("%s: not an injected error: %w", what, err))
 		l.mu.Unlock()
 	}
 	return l.witness.Note(err)
+}
+
+func (l *faultLife) isHarm(err error) bool {
+	return l.harmed && (errors.Is(err, rekindle.ErrIndexDamaged) || errors.Is(err, rekindle.ErrCorrupt))
+}
+
+// repaired waits until all indexes serve, if any was harmed.
+func (l *faultLife) repaired() error {
+	for l.harmed {
+		err := l.w.Check(l.ctx, l.acked)
+		if !l.isHarm(err) {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 func (l *faultLife) options() *rekindle.Options {
@@ -186,6 +204,9 @@ func (l *faultLife) logFailed() bool {
 
 // use commits, checks and checkpoints, or only checks if the log has failed.
 func (l *faultLife) use() error {
+	if err := l.repaired(); err != nil {
+		return err
+	}
 	seq, err := l.w.Step(l.ctx, 0)
 	if err == nil {
 		if l.o.Durability == rekindle.Sync {
@@ -241,6 +262,7 @@ func (l *faultLife) survive(cut powerCut) error {
 func (l *faultLife) reopen(cut powerCut, o rekindle.Options) (*rekindle.DB, *counters.Workload, error) {
 	o.ReadOnly = false
 	o.Durability = rekindle.Sync
+	o.VerifyOnOpen = o.VerifyOnOpen || l.harmed
 	db, err := rekindle.Open(l.ctx, l.dir, o.OnFS(cut.disk))
 	if err != nil {
 		return nil, nil, err
@@ -260,42 +282,12 @@ type faultProcedure struct {
 	name string
 	o    rekindle.Options
 	dir  string
-	base faultBase
-	run  func(l *faultLife)
-}
-
-// faultBase is a disk before a procedure, and what is acknowledged on it.
-type faultBase struct {
-	disk  *vfs.Mem
-	acked map[int32]int64
+	base cutBase
+	run  func(l *faultLife) // arms the disk
 }
 
 func faultOptions(strategy string) rekindle.Options {
 	return rekindle.Options{IndexStrategy: strategy, SegmentBytes: 64 << 10, CheckpointBytes: -1, MemoryBudget: -1}
-}
-
-// livedFaultless returns a disk after a life with two checkpoints, closed or not.
-func livedFaultless(t *testing.T, o rekindle.Options, closed bool) faultBase {
-	t.Helper()
-	base := faultBase{vfs.NewMem(), map[int32]int64{}}
-	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(base.disk))
-	require.NoError(t, err)
-	w, err := counters.Open(t.Context(), db)
-	require.NoError(t, err)
-	for i := range int32(50) {
-		seq, err := w.Step(t.Context(), i%faultWorkers)
-		require.NoError(t, err)
-		base.acked[i%faultWorkers] = seq
-		if i%20 == 19 {
-			require.NoError(t, db.Checkpoint(t.Context()))
-		}
-	}
-	crashed := base.disk.CrashClone(nil, vfs.Kill)
-	require.NoError(t, db.Close(t.Context()))
-	if !closed {
-		base.disk = crashed
-	}
-	return base
 }
 
 // faultProcedures lists everything that is done with one strategy.
@@ -305,14 +297,15 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 	streams.LogStreams = 3
 	interval.Durability, none.Durability = rekindle.Interval(time.Millisecond), rekindle.None
 	budget.MemoryBudget = 1
-	closed, crashed := livedFaultless(t, o, true), livedFaultless(t, o, false)
-	compactable := livedFaultless(t, o.Eager(), true)
+	closed, killed := livedWorkload(t, o)
+	compactable, _ := livedWorkload(t, o.Eager())
+	manyStreams, _ := livedWorkload(t, streams)
 	verify, readOnly := o, o
 	verify.VerifyOnOpen, readOnly.ReadOnly = true, true
 	commits := func(l *faultLife) {
 		l.open()
 		l.disk.Arm()
-		l.steps(2 * 16 * faultWorkers)
+		l.steps(17 * faultWorkers) // each rewrites its blocks once: there is a new segment
 	}
 	opens := func(l *faultLife) {
 		l.disk.Arm()
@@ -321,14 +314,14 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 			l.steps(3)
 		}
 	}
-	return []faultProcedure{
-		{"create", o, "/new/place/db", faultBase{disk: vfs.NewMem()}, func(l *faultLife) {
+	procedures := []faultProcedure{
+		{"create", o, "/new/place/db", cutBase{disk: vfs.NewMem()}, func(l *faultLife) {
 			l.disk.Arm()
 			l.open()
 			l.steps(4)
 			l.close()
 		}},
-		{"tables", o, "/db", faultBase{disk: vfs.NewMem()}, func(l *faultLife) {
+		{"tables", o, "/db", cutBase{disk: vfs.NewMem()}, func(l *faultLife) {
 			l.db, _ = rekindle.Open(l.ctx, l.dir, l.options())
 			l.disk.Arm()
 			l.tables()
@@ -337,7 +330,7 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 		{"commits", o, "/db", closed, commits},
 		{"commits, interval", interval, "/db", closed, commits},
 		{"commits, none", none, "/db", closed, commits},
-		{"commits, streams", streams, "/db", livedFaultless(t, streams, true), func(l *faultLife) {
+		{"commits, streams", streams, "/db", manyStreams, func(l *faultLife) {
 			l.open()
 			l.disk.Arm()
 			var all sync.WaitGroup
@@ -368,9 +361,9 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 			}
 		}},
 		{"open", o, "/db", closed, opens},
-		{"open, crashed", o, "/db", crashed, opens},
-		{"open, crashed, verify", verify, "/db", crashed, opens},
-		{"open, crashed, read-only", readOnly, "/db", crashed, func(l *faultLife) {
+		{"open, killed", o, "/db", killed, opens},
+		{"open, killed, verify", verify, "/db", killed, opens},
+		{"open, killed, read-only", readOnly, "/db", killed, func(l *faultLife) {
 			l.disk.Arm()
 			if l.open() {
 				l.read()
@@ -378,7 +371,7 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 			l.close()
 			l.o.ReadOnly = false
 		}},
-		{"convert", o, "/db", crashed, func(l *faultLife) {
+		{"convert", o, "/db", killed, func(l *faultLife) {
 			l.disk.Arm()
 			l.o.IndexStrategy = ""
 			for _, to := range rekindle.IndexStrategies() {
@@ -402,6 +395,22 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 			l.close()
 		}},
 	}
+	if strategy == "rebuild" { // has no files
+		return procedures
+	}
+	harmed := cutBase{closed.disk.CrashClone(nil, vfs.Kill), closed.acked}
+	harmIndexes(t, harmed.disk)
+	return append(procedures, faultProcedure{"repair", o, "/db", harmed, func(l *faultLife) {
+		l.harmed = true
+		l.open()
+		l.disk.Arm()
+		l.read()
+		l.disk.Disarm()
+		l.note("repair", l.repaired())
+		l.disk.Arm()
+		l.checkpoint()
+		l.steps(3)
+	}})
 }
 
 // TestFaultMatrix runs everything durable with a fault of every kind at every
@@ -437,7 +446,7 @@ func TestFaultMatrix(t *testing.T) {
 						all[kind.Name].Add(counts)
 					}
 				}
-				t.Log(sum)
+				t.Logf("%d operations; %v", operations["before"], sum)
 			})
 		}
 	}
