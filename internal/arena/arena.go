@@ -21,6 +21,13 @@ const ChunkSize = 1 << chunkShift
 // MaxBlock is the largest block in bytes.
 const MaxBlock = (pagesPerChunk - 1) << pageShift
 
+// StableBlock is the size in bytes of the blocks of AllocStable.
+const StableBlock = 2048
+
+// stableHead bytes at the start of a stable block may be looked at when it is
+// free.
+const stableHead = 64
+
 const maxShards = 64
 
 // Config sets up an Arena. The zero value is usable.
@@ -39,7 +46,7 @@ type Config struct {
 
 // Stats says what an arena holds.
 type Stats struct {
-	Reserved  int64 // bytes of the chunks in use or being prepared
+	Reserved  int64 // bytes of the chunks in use or being prepared, without what went back to the system
 	InUse     int64 // bytes of the live blocks, each rounded up to its class
 	Requested int64 // bytes of the live blocks, as asked for
 	Chunks    int   // chunks in use
@@ -54,6 +61,7 @@ type Arena struct {
 	classes [classCount]class
 	_       [lineSize]byte // everything above is only read in the long run
 	heap    heap
+	owners  atomic.Uint32
 }
 
 // New returns an empty arena. It reserves nothing before the first Alloc.
@@ -92,6 +100,18 @@ func (a *Arena) AllocLasting(shard uint32, size int) (Ref, error) {
 	return a.allocSmall(shard, size, &a.classes[sizeCount+classOf(size)])
 }
 
+// AllocStable is AllocLasting of a block of StableBlock bytes whose memory will
+// never be anything but such a block. Who still has the Ref of a freed one may
+// look at its first 64 bytes, by atomic loads: they are as they were left, or
+// zero, until the block is allocated again.
+func (a *Arena) AllocStable(shard uint32) (Ref, error) {
+	return a.allocSmall(shard, StableBlock, &a.classes[stableClass])
+}
+
+// NewOwner returns a number, from 1 on, that it returns once. Owners of stable
+// blocks write theirs into them, so that they know them again.
+func (a *Arena) NewOwner() uint32 { return a.owners.Add(1) }
+
 func (a *Arena) allocSmall(shard uint32, size int, c *class) (Ref, error) {
 	s := &a.shards[shard&a.mask&c.shardMask]
 	s.latch.lock()
@@ -106,7 +126,7 @@ func (a *Arena) allocSmall(shard uint32, size int, c *class) (Ref, error) {
 	s.requested += int64(size)
 	s.latch.unlock()
 	if invariants.Enabled {
-		a.checkPoison(r, int(c.size))
+		a.checkPoison(r, c)
 	}
 	return r, nil
 }
@@ -130,7 +150,7 @@ func (a *Arena) Free(_ uint32, r Ref, size int) {
 	empty := s.put(&a.table, c, sp, base, r)
 	s.latch.unlock()
 	if empty {
-		a.heap.release(base)
+		a.heap.giveBack(c, base)
 	}
 }
 
@@ -161,8 +181,8 @@ func (a *Arena) Word(r Ref) *atomic.Uint64 {
 // the stock. It is for a quiet moment.
 func (a *Arena) Trim() {
 	for i := range a.shards {
-		for base := a.shards[i].trim(a); base != 0; base = a.shards[i].trim(a) {
-			a.heap.release(base)
+		for c, base := a.shards[i].trim(a); base != 0; c, base = a.shards[i].trim(a) {
+			a.heap.giveBack(c, base)
 		}
 	}
 	a.heap.shrink(0, pagesPerChunk)

@@ -276,3 +276,33 @@ func TestLimitWaitsForPreparation(t *testing.T) {
 		require.NoError(t, a.Close())
 	}
 }
+
+// TestStableBlocksGoBack: freed ones leave the system's memory, and their places
+// are used for nothing else.
+func TestStableBlocksGoBack(t *testing.T) {
+	a := newArena(t, Config{})
+	var refs []Ref
+	for range 20_000 {
+		refs = append(refs, mustAllocStable(t, a, 0))
+	}
+	full := a.Stats()
+	keep := refs[0]
+	for _, r := range refs[1:] {
+		a.Free(0, r, StableBlock)
+	}
+	a.Trim()
+	validate(t, a)
+	empty := a.Stats()
+	require.EqualValues(t, StableBlock, empty.InUse)
+	require.Less(t, empty.Reserved, full.Reserved-int64(len(refs)-1000)*StableBlock)
+	seen := map[Ref]bool{keep: true}
+	for range len(refs) - 1 {
+		seen[mustAllocStable(t, a, 0)] = true
+	}
+	require.Len(t, seen, len(refs), "no block twice")
+	for _, r := range refs {
+		require.True(t, seen[r], "a place was left unused")
+	}
+	require.LessOrEqual(t, a.Stats().Reserved, full.Reserved)
+	validate(t, a)
+}

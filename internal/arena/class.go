@@ -3,11 +3,12 @@ package arena
 import "math/bits"
 
 const (
-	sizeCount  = 93
-	classCount = 2 * sizeCount // those of lasting blocks come second
-	minBlock   = 16
-	maxSmall   = 112 << 10 // largest block that shares a span
-	maxSharded = 4 << 10   // largest block that every shard keeps spans for
+	sizeCount   = 93
+	stableClass = 2 * sizeCount // those of lasting blocks come before it
+	classCount  = stableClass + 1
+	minBlock    = 16
+	maxSmall    = 112 << 10 // largest block that shares a span
+	maxSharded  = 4 << 10   // largest block that every shard keeps spans for
 
 	inlineBlocks = 256 // blocks that the bitmap in a span record has room for
 	bitmapWords  = 16
@@ -27,6 +28,7 @@ type class struct {
 	kind      kind   // of the chunks that its spans lie in
 	shardMask uint32 // ANDed to the shard number
 	inverse   uint64 // 1/size in units of 1<<-inverseShift, rounded up
+	untouched uint32 // bytes at the start of a block that are left as they are when it is free
 }
 
 // classOf returns the number of the smallest class for 0 ≤ size ≤ maxSmall.
@@ -46,6 +48,9 @@ func classSize(i int) int {
 }
 
 func makeClass(i int) class {
+	if i == stableClass {
+		return makeStableClass()
+	}
 	size := classSize(i % sizeCount)
 	c := class{size: uint32(size), index: uint8(i), kind: passing, inverse: (1<<inverseShift)/uint64(size) + 1}
 	if i >= sizeCount {
@@ -64,6 +69,13 @@ func makeClass(i int) class {
 		}
 	}
 	c.listAt = max(1, c.blocks/16)
+	return c
+}
+
+// makeStableClass makes small spans, because only whole ones go back.
+func makeStableClass() class {
+	c := makeClass(sizeCount + classOf(StableBlock))
+	c.index, c.pages, c.blocks, c.listAt, c.untouched = stableClass, 1, pageSize/StableBlock, 1, stableHead
 	return c
 }
 

@@ -72,6 +72,13 @@
 // chunk does. Deleting all of 500,000 rows thus leaves 3 chunks of 33; with one
 // kind of chunk all 33 remained, 2 to 4 pages in use in each.
 //
+// Stable blocks are for structures that follow references which may be stale, and
+// tell by what they find there. A page that was a span of them never becomes anything
+// else. When the whole span is free, its memory goes back to the system at once and
+// its place is parked, to be the first that is used for the next one. Such spans are
+// one page, so that they are often free; they lie in chunks of lasting blocks, which
+// then get no huge pages any more.
+//
 // Trim, in a quiet moment, also takes back the spans that shards hold although
 // they are empty, and the empty chunk that release keeps against thrashing.
 //

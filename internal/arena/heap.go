@@ -27,8 +27,9 @@ type heap struct {
 	empty     int       // those of passing blocks that are wholly free
 	taken     int       // pages in spans
 	freePages int       // in the chunks in use, but for those of lasting blocks
-	reserved  int64     // bytes of the chunks in use or on their way
+	reserved  int64     // bytes of the chunks in use or on their way, without parked spans
 	vacant    []Ref     // chunks whose memory was given back
+	parked    Ref       // first span of stable blocks whose memory was given back
 	preparing bool      // prepare runs
 	progress  sync.Cond // prepare has added a chunk or has ended
 	closed    bool
@@ -41,9 +42,12 @@ func (h *heap) init(t *table, c Config) {
 
 // allocSpan returns a span of free blocks that belongs to owner.
 func (h *heap) allocSpan(c *class, owner uint32) (Ref, error) {
-	base, err := h.alloc(int(c.pages), c.index, c.kind)
-	if err != nil {
-		return 0, err
+	base := h.unpark(c)
+	if base == 0 {
+		var err error
+		if base, err = h.alloc(int(c.pages), c.index, c.kind); err != nil {
+			return 0, err
+		}
 	}
 	h.table.span(base).format(c, h.table, base, owner)
 	return base, nil
@@ -90,15 +94,15 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	hd.makeSpan(first, pages, class)
 	h.prepareAhead()
 	h.take(pages)
-	if h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
-		h.onMark()
-	}
 	return chunk | Ref(first)<<pageShift, nil
 }
 
 // take counts pages that go into a span, or come back.
 func (h *heap) take(pages int) {
 	h.taken += pages
+	if pages > 0 && h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
+		h.onMark()
+	}
 	if h.keep > 0 {
 		h.low.Store(h.limit/ChunkSize*(pagesPerChunk-1)-int64(h.taken) < h.keep>>pageShift)
 	}
@@ -143,6 +147,45 @@ func (h *heap) countFree(c *chunkRecord, pages int) {
 	if c.kind != lasting {
 		h.freePages += pages
 	}
+}
+
+// giveBack takes a span back that is wholly free and belongs to no shard.
+func (h *heap) giveBack(c *class, base Ref) {
+	if c.index == stableClass {
+		h.park(base)
+	} else {
+		h.release(base)
+	}
+}
+
+// park gives the memory of a span of stable blocks back to the system. Its place
+// is kept for such blocks.
+func (h *heap) park(base Ref) {
+	sp := h.table.span(base)
+	discardPages(h.table.memory(base&^(ChunkSize-1)), h.table.memory(base), int(sp.pages)<<pageShift)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sp.next, h.parked = h.parked, base
+	h.reserved -= int64(sp.pages) << pageShift
+	h.take(-int(sp.pages))
+}
+
+// unpark takes a parked span into use again; 0 = there is none, or the limit
+// forbids it. Only stable blocks have any.
+func (h *heap) unpark(c *class) Ref {
+	if c.index != stableClass {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	base, size := h.parked, int64(c.pages)<<pageShift
+	if base == 0 || h.limit > 0 && h.reserved+size > h.limit {
+		return 0
+	}
+	h.parked = h.table.span(base).next
+	h.reserved += size
+	h.take(int(c.pages))
+	return base
 }
 
 // release gives the pages of a span back. Wholly free chunks are vacated while
@@ -286,6 +329,6 @@ func (h *heap) close() error {
 	}
 	h.table.reset()
 	h.rooms = [kinds]roomList{}
-	h.reserved, h.chunks = 0, 0
+	h.reserved, h.chunks, h.parked = 0, 0, 0
 	return errors.Join(errs...)
 }

@@ -34,6 +34,14 @@ func mustAllocLasting(tb testing.TB, a *Arena, shard uint32, size int) Ref {
 	return r
 }
 
+func mustAllocStable(tb testing.TB, a *Arena, shard uint32) Ref {
+	r, err := a.AllocStable(shard)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
 func sizeName(n int) string { return fmt.Sprintf("%dB", n) }
 
 // quiesce waits until nothing is being prepared.
@@ -50,7 +58,12 @@ func quiesce(a *Arena) {
 func validate(t *testing.T, a *Arena) {
 	t.Helper()
 	quiesce(a)
-	v := validator{T: t, arena: a, listed: map[Ref]bool{}, vacant: map[Ref]bool{}}
+	v := validator{T: t, arena: a, listed: map[Ref]bool{}, vacant: map[Ref]bool{}, parked: map[Ref]bool{}}
+	parked := int64(0)
+	for base := a.heap.parked; base != 0; base = a.table.span(base).next {
+		v.parked[base] = true
+		parked += int64(a.table.span(base).pages) << pageShift
+	}
 	for _, chunk := range a.heap.vacant {
 		v.vacant[chunk] = true
 	}
@@ -61,8 +74,9 @@ func validate(t *testing.T, a *Arena) {
 		v.chunk(Ref(n) << chunkShift)
 	}
 	require.Empty(t, v.listed, "listed spans that no chunk has")
+	require.Empty(t, v.parked, "parked spans that no chunk has")
 	require.Equal(t, a.heap.chunks, v.chunks, "chunks in use")
-	require.Equal(t, int64(v.chunks)*ChunkSize, a.heap.reserved)
+	require.Equal(t, int64(v.chunks)*ChunkSize-parked, a.heap.reserved)
 	require.Equal(t, a.heap.freePages, v.free, "free pages")
 	require.Equal(t, a.heap.empty, v.empty, "wholly free chunks")
 	require.Equal(t, a.Stats().InUse, v.inUse, "bytes in use")
@@ -72,6 +86,7 @@ type validator struct {
 	*testing.T
 	arena               *Arena
 	listed, vacant      map[Ref]bool
+	parked              map[Ref]bool
 	chunks, free, empty int
 	inUse               int64
 }
@@ -146,6 +161,12 @@ func (v *validator) span(hd *header, chunk Ref, page int) {
 		require.False(v, w != 0 && i < int(sp.lowest), "free block below the lowest word")
 	}
 	require.Equal(v, int(sp.left), left)
+	if v.parked[base] {
+		require.Equal(v, stableClass, int(sp.class))
+		require.Equal(v, int(c.blocks), left)
+		delete(v.parked, base)
+		return
+	}
 	v.inUse += int64(int(c.blocks)-left) * int64(c.size)
 	v.state(sp, c, base)
 }

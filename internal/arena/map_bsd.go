@@ -15,3 +15,7 @@ func populate(p unsafe.Pointer) { touch(p) }
 
 // discard gives memory back. Refusal costs memory, nothing else.
 func discard(p unsafe.Pointer) { _ = unix.Madvise(chunkBytes(p), unix.MADV_FREE) }
+
+func discardPages(_, p unsafe.Pointer, n int) {
+	_ = unix.Madvise(unsafe.Slice((*byte)(p), n), unix.MADV_FREE)
+}

@@ -14,3 +14,5 @@ func mapChunk(bool) (unsafe.Pointer, error) {
 func unmapChunk(unsafe.Pointer) error { return nil }
 func populate(unsafe.Pointer)         {}
 func discard(unsafe.Pointer)          {}
+
+func discardPages(_, _ unsafe.Pointer, _ int) {}

@@ -33,3 +33,10 @@ func populate(p unsafe.Pointer) {
 func discard(p unsafe.Pointer) {
 	_ = unix.Madvise(chunkBytes(p), unix.MADV_DONTNEED)
 }
+
+// discardPages gives a part of a chunk back, which reads as zeroes from then on. A
+// chunk with such holes gets no more huge pages, which would fill them.
+func discardPages(chunk, p unsafe.Pointer, n int) {
+	advise(chunk, false)
+	_ = unix.Madvise(unsafe.Slice((*byte)(p), n), unix.MADV_DONTNEED)
+}

@@ -29,3 +29,7 @@ func populate(p unsafe.Pointer) { touch(p) }
 func discard(p unsafe.Pointer) {
 	_, _ = windows.VirtualAlloc(uintptr(p), ChunkSize, windows.MEM_RESET, windows.PAGE_READWRITE)
 }
+
+func discardPages(_, p unsafe.Pointer, n int) {
+	_, _ = windows.VirtualAlloc(uintptr(p), uintptr(n), windows.MEM_RESET, windows.PAGE_READWRITE)
+}

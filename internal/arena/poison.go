@@ -19,11 +19,23 @@ func poison(b []byte) {
 	}
 }
 
+// poisonBlock fills a block, but for what others may look at.
+func (a *Arena) poisonBlock(c *class, r Ref) {
+	poison(a.Bytes(r, int(c.size))[c.untouched:])
+}
+
+// poisonSpan fills all blocks of a span.
+func (a *Arena) poisonSpan(c *class, base Ref) {
+	for i := range Ref(c.blocks) {
+		a.poisonBlock(c, base+Ref(c.first)+i*Ref(c.size))
+	}
+}
+
 // checkPoison fails if a block was written while it was free.
-func (a *Arena) checkPoison(r Ref, size int) {
-	b := a.Bytes(r, size)
-	if b[0] != poisonByte || !bytes.Equal(b[1:], b[:size-1]) {
-		invariants.Fail("block %#x of %d bytes was written after it was freed: %x", uint64(r), size, b)
+func (a *Arena) checkPoison(r Ref, c *class) {
+	b := a.Bytes(r, int(c.size))[c.untouched:]
+	if b[0] != poisonByte || !bytes.Equal(b[1:], b[:len(b)-1]) {
+		invariants.Fail("block %#x of %d bytes was written after it was freed: %x", uint64(r), c.size, b)
 	}
 }
 
@@ -38,10 +50,11 @@ func (a *Arena) checkFree(r Ref, size int) {
 		poison(a.Bytes(r, size))
 		return
 	}
-	if int(sp.class)%sizeCount != classOf(size) || (r-base-Ref(a.classes[sp.class].first))%Ref(a.classes[sp.class].size) != 0 {
+	c := &a.classes[sp.class]
+	if int(c.size) != classSize(classOf(size)) || (r-base-Ref(c.first))%Ref(c.size) != 0 {
 		invariants.Fail("%#x is freed as a block of %d bytes, but lies in a span of class %d", uint64(r), size, sp.class)
 	}
-	poison(a.Bytes(r, int(a.classes[sp.class].size)))
+	a.poisonBlock(c, r)
 }
 
 // checkRef fails if r lies in no block of a mapped chunk.

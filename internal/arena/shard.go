@@ -113,17 +113,17 @@ func (s *shard) promote(t *table, c *class) bool {
 
 // trim takes a current span out of the shard that is wholly free; 0 = none. The
 // caller must release it.
-func (s *shard) trim(a *Arena) Ref {
+func (s *shard) trim(a *Arena) (*class, Ref) {
 	s.latch.lock()
 	defer s.latch.unlock()
 	for i := range s.open {
 		o, c := &s.open[i], &a.classes[i]
 		if o.span != nil && o.span.left == c.blocks {
 			o.span = nil
-			return o.block - Ref(c.first)
+			return c, o.block - Ref(c.first)
 		}
 	}
-	return 0
+	return nil, 0
 }
 
 // refill takes a block after take had none. The shard's latch is held on
@@ -149,7 +149,7 @@ func (a *Arena) acquire(s *shard, c *class) (Ref, error) {
 	}
 	base, err := a.heap.allocSpan(c, s.id)
 	if invariants.Enabled && err == nil {
-		poison(a.Bytes(base+Ref(c.first), int(c.size)*int(c.blocks)))
+		a.poisonSpan(c, base)
 	}
 	return base, err
 }
