@@ -101,6 +101,7 @@ func checkpointsUnderLoad(t *testing.T, key func(int, uint64) []byte, window uin
 	r := newRig(t)
 	r.spec.FS = vfs.NoMap(r.fs) // so that the race detector sees what is read
 	r.x.spec.FS = r.spec.FS
+	r.shrink = true
 	list := make([]*writer, writers)
 	for w := range list {
 		list[w] = &writer{w: w, key: key, window: window}
@@ -211,6 +212,7 @@ func (r *rig) requirePrefix(w *writer, have map[pair]bool, before, after uint64)
 // happen. It must see all that was there throughout, once.
 func TestScanDuringCheckpoints(t *testing.T) {
 	r := newRig(t)
+	r.shrink = true
 	lasting := map[pair]bool{}
 	for i := range uint64(6000) {
 		p := pair{integer(i * 64), rowid.Make(testTable, 1)}

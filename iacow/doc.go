@@ -22,6 +22,13 @@
 // the file: a node is checked when it is first used, which a bit remembers, and
 // copied into a block when it is first changed.
 //
+// It stays in its block until Shrink, which is called between two checkpoints when
+// memory is short. A node whose stamp is not newer than the last published checkpoint
+// is what that one has of it: the block ends (btree.Demote) and the entry leads to the
+// file again. Inner nodes are spared: they are a hundredth, and have the hints.
+// Shrink also gives the arena those blocks that nobody uses, which the pool keeps for
+// the next changes otherwise.
+//
 // # Epochs
 //
 // Every node is stamped with the epoch in which its content was last changed. A
@@ -106,7 +113,7 @@
 // # Who may call what
 //
 // The methods of index.Index at any time from anywhere. BeginCheckpoint, the
-// capture and Close from one goroutine at a time. The store's methods are the
+// capture, Shrink and Close from one goroutine at a time. The store's methods are the
 // tree's; table.mu guards ids, the installing of pages and table.last, and is
 // never held while a file is written.
 package iacow

@@ -3,6 +3,7 @@ package iacow
 import (
 	"errors"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
@@ -17,7 +18,8 @@ type Index struct {
 	spec     index.Spec
 	tree     *btree.Tree
 	store    *store
-	verifier *verifier // nil unless opened from files, like everything mapped
+	mapped   atomic.Bool // operations may meet nodes in files
+	verifier *verifier   // nil unless opened from files
 
 	// For checkpoints, one at a time.
 	salt      func() uint64 // of files
@@ -25,18 +27,21 @@ type Index struct {
 	lapsed    bool    // the last BeginCheckpoint gave up waiting
 	retired   []int   // places of files that no entry refers to any more
 	freed     []freed // ids that the last checkpoint does not have
+
+	faultsExpected bool // every operation has seen mapped
 }
 
 var (
 	_ index.Index        = (*Index)(nil)
 	_ index.BatchLooker  = (*Index)(nil)
 	_ index.Checkpointer = (*Index)(nil)
+	_ index.Shrinker     = (*Index)(nil)
 )
 
 // Insert adds (key, row); see index.Index. Besides the errors named there, all
 // methods return a *fault.File if they meet damage in a file.
 func (x *Index) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.Checker) (err error) {
-	if x.verifier != nil {
+	if x.mapped.Load() {
 		defer mapfile.Catch(debug.SetPanicOnFault(true), x.store, &err)
 	}
 	return x.tree.Insert(h, key, row, unique)
@@ -44,7 +49,7 @@ func (x *Index) Insert(h *epoch.Handle, key []byte, row rowid.ID, unique index.C
 
 // Remove takes (key, row) out if dead says so.
 func (x *Index) Remove(h *epoch.Handle, key []byte, row rowid.ID, dead func() bool) (removed bool, err error) {
-	if x.verifier != nil {
+	if x.mapped.Load() {
 		defer mapfile.Catch(debug.SetPanicOnFault(true), x.store, &err)
 	}
 	return x.tree.Remove(h, key, row, dead)
@@ -52,7 +57,7 @@ func (x *Index) Remove(h *epoch.Handle, key []byte, row rowid.ID, dead func() bo
 
 // Lookup appends the rows of all entries with exactly this key.
 func (x *Index) Lookup(h *epoch.Handle, key []byte, dst []rowid.ID) (rows []rowid.ID, err error) {
-	if x.verifier != nil {
+	if x.mapped.Load() {
 		defer mapfile.Catch(debug.SetPanicOnFault(true), x.store, &err)
 	}
 	return x.tree.Lookup(h, key, dst)
@@ -60,7 +65,7 @@ func (x *Index) Lookup(h *epoch.Handle, key []byte, dst []rowid.ID) (rows []rowi
 
 // LookupBatch looks up many keys at once.
 func (x *Index) LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends []int) (_ []rowid.ID, _ []int, err error) {
-	if x.verifier != nil {
+	if x.mapped.Load() {
 		defer mapfile.Catch(debug.SetPanicOnFault(true), x.store, &err)
 	}
 	return x.tree.LookupBatch(h, keys, dst, ends)
@@ -68,7 +73,7 @@ func (x *Index) LookupBatch(h *epoch.Handle, keys [][]byte, dst []rowid.ID, ends
 
 // Scan fills b with the next entries of r behind c.
 func (x *Index) Scan(h *epoch.Handle, r index.Range, c *index.Cursor, b *index.Batch) (more bool, err error) {
-	if x.verifier != nil {
+	if x.mapped.Load() {
 		defer mapfile.Catch(debug.SetPanicOnFault(true), x.store, &err)
 	}
 	return x.tree.Scan(h, r, c, b)

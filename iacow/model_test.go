@@ -19,6 +19,7 @@ func TestModel(t *testing.T) {
 	for _, keys := range keySpaces {
 		t.Run(keys.name, func(t *testing.T) {
 			r := newRig(t)
+			r.shrink = true
 			broken := false
 			r.spec.FS = errorfs.Wrap(r.fs, errorfs.Func(func(op vfs.Op) error {
 				if broken && op.Kind != vfs.OpClose && r.rnd.IntN(6) == 0 {

@@ -46,6 +46,7 @@ type rig struct {
 	model  map[pair]bool
 	number uint64       // of the last checkpoint begun
 	kept   []checkpoint // the last two published
+	shrink bool         // give memory back behind checkpoints, by chance
 }
 
 // checkpoint is a published one.
@@ -212,6 +213,9 @@ func (r *rig) publish() []index.FileInfo {
 
 func (r *rig) published(c *capture, files []index.FileInfo, model map[pair]bool) {
 	c.Published()
+	if r.shrink && r.rnd.IntN(3) > 0 {
+		require.NoError(r.t, r.x.Shrink(r.t.Context(), r.rnd.IntN(3) > 0))
+	}
 	r.kept = append(r.kept, checkpoint{files, model})
 	r.kept = r.kept[max(0, len(r.kept)-2):]
 	r.letGo()

@@ -42,7 +42,7 @@ func newIndex(spec index.Spec, last *image) *Index {
 
 func (x *Index) config() btree.Config {
 	table, name, _ := strings.Cut(x.spec.Name, ".")
-	return btree.Config{Arena: x.spec.Arena, Store: x.store, Table: table, Index: name}
+	return btree.Config{Arena: x.spec.Arena, Store: x.store, Owner: x.spec.Arena.NewOwner(), Table: table, Index: name}
 }
 
 func (Strategy) NewBuilder(spec index.Spec) (index.Builder, error) {
@@ -95,6 +95,8 @@ func (Strategy) Open(_ context.Context, spec index.Spec, files []index.FileInfo)
 	}
 	x := newIndex(spec, im)
 	x.tree = btree.Open(x.config(), btree.NodeID(im.root), int64(im.entries), int64(im.nodes))
+	x.mapped.Store(true)
+	x.faultsExpected = true
 	x.verifier = startVerifier(&x.spec, im)
 	return x, nil
 }

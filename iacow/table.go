@@ -236,6 +236,13 @@ func (t *table) queue(g page, number uint32) {
 	}
 }
 
+// lastPublished is the image of the last published checkpoint, nil for none.
+func (t *table) lastPublished() *image {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
 // takeDirty empties the list of dirty pages.
 func (t *table) takeDirty() (numbers []uint32) {
 	for next := t.dirty.Swap(0); next != 0; {

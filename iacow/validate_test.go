@@ -53,7 +53,7 @@ func (s *store) validate(nodes int64) error {
 	if inUse != nodes {
 		return fmt.Errorf("the node table has %d nodes, the tree %d", inUse, nodes)
 	}
-	if pooled := int64(s.pool.count); blocks+pooled != s.held.Load() {
+	if pooled := s.pool.count; blocks+pooled != s.held.Load() {
 		return fmt.Errorf("%d blocks are taken, %d in use and %d pooled", s.held.Load(), blocks, pooled)
 	}
 	return nil

@@ -70,6 +70,14 @@ type Checkpointer interface {
 	BeginCheckpoint(ctx context.Context, n uint64) (Capture, error)
 }
 
+// Shrinker is implemented by indexes that keep memory which they could do without.
+type Shrinker interface {
+	// Shrink gives memory back that was kept for later. With demote it also gives
+	// up copies in memory of what the last published checkpoint has in files, which
+	// makes the index slower where they are used again. Not while a capture is open.
+	Shrink(ctx context.Context, demote bool) error
+}
+
 // Capture is one index's part of a checkpoint under way. It ends by exactly
 // one call of Published or Abandon, also when Write failed or never ran.
 type Capture interface {

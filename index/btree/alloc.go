@@ -42,7 +42,7 @@ func (t *Tree) newNodeByID(shard uint32) (guard, error) {
 		return guard{}, err
 	}
 	g := t.claim(ref, t.lastVersion(ref), childWord(id, ref))
-	g.setWord(idAt, uint64(id))
+	g.setWord(idAt, t.name(id))
 	g.setWord(epochAt, t.store.Epoch())
 	entry.Store(uint64(ref))
 	t.count.add(shard, 0, 1)

@@ -45,6 +45,7 @@ func (t *Tree) copyOf(h *epoch.Handle, n node, id NodeID, stamp uint64) (guard, 
 	}
 	c := t.claim(ref, t.lastVersion(ref), childWord(id, ref))
 	moveWords(c.at(metaAt), n.at(metaAt), nodeWords-metaAt/8)
+	c.setWord(idAt, t.name(id))
 	c.setWord(epochAt, stamp)
 	return c, nil
 }

@@ -27,7 +27,7 @@
 //	     8     8  meta: counts and layout, see the type
 //	    16     8  link: child word of the right neighbour (leaf), of the leftmost
 //	              child (inner node) or of the next overflow page; 0 = none
-//	    24     8  node id, 0 in a tree without a store
+//	    24     8  node id, 0 in a tree without a store; in memory the owner above it
 //	    32     8  epoch that the content belongs to, 0 in a tree without a store
 //	    40   p(P) prefix that all keys share, P ≤ 248 bytes
 //	           8r heads: the next 8 bytes of each key
@@ -117,12 +117,17 @@
 // and the node table has an entry per id: an arena address, or with ImageBit
 // something that the store alone understands. A hint is tried first. It counts
 // if the block there is neither latched nor obsolete and has the id in its header
-// line, which is read anyhow; otherwise the table is asked and the hint put
-// right, in place, under the latch but without a new version and without regard to
-// the epoch: hints are no state, and images have none. So that the check means
-// something, a block that was a node of the tree is only reused as one: the
-// store pools them. The versions of a block ascend over all its lives, so reuse
-// needs no epoch.
+// line, which is read anyhow, together with the tree's owner number; otherwise the
+// table is asked and the hint put right, in place, under the latch but without a new
+// version and without regard to the epoch: hints are no state, and images have none.
+// So that the check means something, memory that was a node is only reused as a node,
+// of this tree or of another one with another owner number, or reads as zeros
+// (arena.AllocStable), and a block that is not in use is obsolete or zero.
+//
+// The versions of a block ascend as long as the store keeps it, so that it may be
+// reused for the same tree at once. Before it goes back to the arena the store waits
+// for the pins of that time to end (Domain.Barrier), and does not copy or peek at
+// blocks meanwhile: then no one has a guard of it.
 //
 // # Copy-on-write
 //
@@ -152,6 +157,11 @@
 // called without latches and returns a verified node; a writer that meets an image
 // with latches held gives them back, copies the image and starts over. Image
 // words at offset 0 are the store's to use, for a checksum say.
+//
+// Demote does the reverse: it latches a node, makes the table lead to an image with
+// the same content, and ends the block. No version tells, but the content is the
+// same: who entered the image sees the entry change if the node becomes one in memory
+// again, and if that too is undone, with the same entry, it was never changed.
 //
 // A tree without a store pays one predictable branch per node for all this.
 package btree

@@ -10,6 +10,7 @@ import (
 // Header is what a store needs to know of a node.
 type Header struct {
 	ID      NodeID
+	Inner   bool   // it has children
 	Epoch   uint64 // stamp of the content
 	Entries int    // of a leaf; 0 for other nodes
 }
@@ -19,8 +20,12 @@ type Header struct {
 func HeaderOf(p unsafe.Pointer) Header {
 	n := node{p}
 	h := Header{ID: n.id(), Epoch: n.epoch()}
-	if m := n.meta(); m.level() == 0 {
+	switch m := n.meta(); m.level() {
+	case 0:
 		h.Entries = m.count()
+	case overflowLevel:
+	default:
+		h.Inner = true
 	}
 	return h
 }
@@ -63,6 +68,26 @@ func Chain(block unsafe.Pointer, next arena.Ref) {
 // Chained returns what Chain has made to follow block, 0 for nothing.
 func Chained(block unsafe.Pointer) arena.Ref { return hintOf(node{block}.link()) }
 
+// Demote puts an image in the place of the node in a block: image is the entry of
+// one with the content that the node has had since the epoch newest or longer. It
+// reports whether it did: else the node was changed since, is being changed, or has
+// gone. The block is the caller's then; readers may still be in it, but notice
+// before they use anything.
+func Demote(entry *atomic.Uint64, block unsafe.Pointer, ref arena.Ref, id NodeID, newest, image uint64) bool {
+	n := node{block}
+	g := guard{n, n.p, n.word(versionAt), childWord(id, ref)}
+	if g.seen&(latched|obsolete) != 0 || !g.tryLatch() {
+		return false
+	}
+	if g.id() != id || g.epoch() > newest || entry.Load() != uint64(ref) {
+		g.unlatchSame()
+		return false
+	}
+	entry.Store(image) // only who holds the latch changes it
+	g.unlatchObsolete()
+	return true
+}
+
 // InitBlock makes a block of NodeSize bytes from the arena one that NewBlock may
-// return.
-func InitBlock(block unsafe.Pointer) { atomic.StoreUint64((*uint64)(block), 0) }
+// return. Its past may show, but is over.
+func InitBlock(block unsafe.Pointer) { atomic.StoreUint64((*uint64)(block), obsolete) }

@@ -6,8 +6,8 @@ import (
 )
 
 // AppendImage appends the node in a block in the form in which a store may keep
-// it in a file: its bytes, with zeros for version, hints and what no entry has
-// used, where memory has anything. The content must be one that no longer changes:
+// it in a file: its bytes, with zeros for version, owner, hints and what no
+// entry has used, where memory has anything. The content must be one that no longer changes:
 // that of an epoch that has ended.
 func AppendImage(dst []byte, block unsafe.Pointer) []byte {
 	n := node{block}
@@ -16,6 +16,7 @@ func AppendImage(dst []byte, block unsafe.Pointer) []byte {
 	for at := uintptr(metaAt); at < NodeSize; at += 8 {
 		dst = binary.LittleEndian.AppendUint64(dst, n.word(at))
 	}
+	clear(dst[start+idAt+ownerShift/8 : start+idAt+8])
 	n.eachChildWord(func(at uintptr) { clear(dst[start+int(at)+hintShift/8:][:8-hintShift/8]) })
 	n.eachSpace(func(from, to uintptr) { clear(dst[start+int(from) : start+int(to)]) })
 	return dst

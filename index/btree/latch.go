@@ -149,13 +149,16 @@ func enterBusy(n node, w uint64) (guard, error) {
 	return guard{n, n.p, v, w}, nil
 }
 
+// name is the word with which a node in memory says which one it is.
+func (t *Tree) name(id NodeID) uint64 { return t.owner | uint64(id) }
+
 // enterByID takes the address hint if the header there confirms it, and asks
 // the node table otherwise.
 func (t *Tree) enterByID(w uint64) (guard, error) {
 	if ref := hintOf(w); ref != 0 {
 		n := node{t.arena.Pointer(ref)}
 		v := n.word(versionAt)
-		if v&(latched|obsolete) == 0 && n.id() == idOf(w) {
+		if v&(latched|obsolete) == 0 && n.name() == t.name(idOf(w)) {
 			return guard{n, n.p, v, w}, nil
 		}
 	}
@@ -182,7 +185,7 @@ func (t *Tree) resolve(id NodeID) (guard, error) {
 		switch {
 		case v&latched != 0 || v&obsolete != 0 && slot.Load() != entry:
 			pause(i)
-		case v&obsolete != 0 || n.id() != id:
+		case v&obsolete != 0 || n.name() != t.name(id):
 			return guard{}, errRestart
 		default:
 			return guard{n, n.p, v, childWord(id, ref)}, nil

@@ -15,6 +15,9 @@ const (
 	headerSize = 40
 )
 
+// ownerShift is the place of the owner in the word with the id.
+const ownerShift = 32
+
 const (
 	nodeWords = NodeSize / 8
 
@@ -46,6 +49,7 @@ func (n node) setMeta(m meta)   { n.setWord(metaAt, uint64(m)) }
 func (n node) link() uint64     { return n.word(linkAt) }
 func (n node) setLink(w uint64) { n.setWord(linkAt, w) }
 func (n node) id() NodeID       { return NodeID(n.word(idAt)) }
+func (n node) name() uint64     { return n.word(idAt) }
 func (n node) epoch() uint64    { return n.word(epochAt) }
 
 // child returns the child word i: 0 is left of the first separator.

@@ -104,7 +104,7 @@ func (t *NodeTable) NewBlock(shard uint32) (arena.Ref, error) {
 	}
 	ref, err := t.arena.Alloc(shard, NodeSize)
 	if err == nil {
-		storeWord(t.arena.Pointer(ref), 0)
+		InitBlock(t.arena.Pointer(ref))
 	}
 	return ref, err
 }

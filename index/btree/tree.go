@@ -16,6 +16,7 @@ import (
 type Config struct {
 	Arena *arena.Arena
 	Store Store  // node table; nil = child words are arena addresses
+	Owner uint32 // with a store: the owner that nodes in memory name
 	Table string // for errors
 	Index string // for errors
 }
@@ -26,6 +27,7 @@ type Config struct {
 type Tree struct {
 	arena *arena.Arena
 	store Store
+	owner uint64        // in the place where nodes have it
 	root  atomic.Uint64 // child word of the root, the same node for the life of the tree
 	table string
 	index string
@@ -59,7 +61,7 @@ func Open(c Config, root NodeID, entries, nodes int64) *Tree {
 }
 
 func newTree(c Config) *Tree {
-	return &Tree{arena: c.Arena, store: c.Store, table: c.Table, index: c.Index}
+	return &Tree{arena: c.Arena, store: c.Store, owner: uint64(c.Owner) << ownerShift, table: c.Table, index: c.Index}
 }
 
 // Root returns the id of the root, which is fixed, for Open.

@@ -189,6 +189,15 @@ func (x *Index) BeginCheckpoint(ctx context.Context, n uint64) (index.Capture, e
 	return &capture{Capture: c, x: x, s: s}, nil
 }
 
+// Shrink implements index.Shrinker.
+func (x *Index) Shrink(ctx context.Context, demote bool) error {
+	s := x.current.Load()
+	if shrinker, ok := s.Index.(index.Shrinker); ok {
+		return x.check(s, shrinker.Shrink(ctx, demote))
+	}
+	return nil
+}
+
 // capture watches the writing of a checkpoint, which reads the index's files.
 type capture struct {
 	index.Capture
