@@ -220,7 +220,7 @@ func (db *DB) openLog(memoryGrows chan struct{}) error {
 	})
 	db.collector = gc.New(db.manager, db.opts.Logger)
 	if db.budget > 0 {
-		db.freezer = gc.NewFreezer(db.collector, db.budget, db.mappedMemory, db.catalog.tables, memoryGrows)
+		db.freezer = gc.NewFreezer(db.collector, db.budget, db.mappedMemory, db.catalog.tables, db.relieveIndexes, memoryGrows)
 	}
 	return nil
 }
@@ -237,6 +237,7 @@ func (db *DB) openCheckpointer() error {
 		Manager:   db.manager,
 		Collector: db.collector,
 		Tables:    db.catalog.tables,
+		Short:     db.memoryShort,
 		Eager:     db.opts.eager,
 	})
 	return nil

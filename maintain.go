@@ -14,9 +14,10 @@ import (
 // growth decides when the log has grown enough for a checkpoint. next and limit
 // are 0 in a database without automatic ones.
 type growth struct {
-	next    atomic.Uint64 // checkpoint when so many bytes have been logged
-	limit   atomic.Uint64 // refuse writers here while checkpoints fail
-	covered atomic.Int64  // what was logged before the newest checkpoint; negative: a tail from before Open
+	next    atomic.Uint64               // checkpoint when so many bytes have been logged
+	limit   atomic.Uint64               // refuse writers here while checkpoints fail
+	covered atomic.Int64                // what was logged before the newest checkpoint; negative: a tail from before Open
+	indexes atomic.Pointer[indexesLeft] // by the newest checkpoint
 	due     chan struct{}
 	failure atomic.Pointer[error] // of the last checkpoint
 }
@@ -41,6 +42,51 @@ func (db *DB) assist() {
 // mappedMemory is how much of the mapped files is in memory, at most.
 func (db *DB) mappedMemory() int64 { return min(vfs.ResidentFiles(), db.files.Mapped()) }
 
+// memoryShort reports whether the memory budget is about to be used up.
+func (db *DB) memoryShort() bool { return db.freezer != nil && db.freezer.Short() }
+
+// While memory is short a checkpoint is due when the indexes have taken a growthPart
+// of the budget since the last one, or take an indexPart of it and the last one was
+// indexPause ago: what was changed while it was written could not leave memory.
+const (
+	growthPart = 8
+	indexPart  = 4
+	indexPause = time.Second
+)
+
+// relieveIndexes asks for a checkpoint if the indexes take much memory: behind it
+// they give up what is in its files.
+func (db *DB) relieveIndexes() {
+	if db.opts.CheckpointBytes <= 0 {
+		return
+	}
+	budget, left, bytes := db.budget, db.growth.indexes.Load(), db.indexMemory()
+	if bytes-left.bytes > budget/growthPart || bytes > budget/indexPart && left.changed(db.manager.Logged()) {
+		db.askForCheckpoint()
+	}
+}
+
+// indexesLeft is what a checkpoint has left in memory of the indexes.
+type indexesLeft struct {
+	bytes  int64
+	at     time.Time
+	logged uint64
+}
+
+// changed reports whether another checkpoint could leave less.
+func (l *indexesLeft) changed(logged uint64) bool {
+	return logged != l.logged && time.Since(l.at) > indexPause
+}
+
+func (db *DB) indexMemory() (bytes int64) {
+	for _, t := range db.catalog.tables() {
+		for _, ix := range t.Indexes {
+			bytes += ix.Stats().Bytes
+		}
+	}
+	return bytes
+}
+
 // relieve is what a statement does that has met the memory limit. What was
 // committed a moment ago can be frozen, or is garbage, when it is durable.
 func (db *DB) relieve() bool {
@@ -63,6 +109,7 @@ func (db *DB) start() {
 	db.life, db.stop = ctx, cancel
 	db.growth.due = make(chan struct{}, 1)
 	db.growth.covered.Store(-db.state.Report.TailBytes)
+	db.growth.indexes.Store(&indexesLeft{})
 	db.compaction = make(chan struct{}, 1)
 	if db.freezer != nil {
 		db.freezer.Measure()
@@ -209,6 +256,7 @@ func (db *DB) writeCheckpoint(ctx context.Context, write func(context.Context) (
 	}
 	db.growth.failure.Store(nil)
 	db.growth.covered.Store(int64(logged))
+	db.growth.indexes.Store(&indexesLeft{bytes: db.indexMemory(), at: time.Now(), logged: logged})
 	db.askForCompaction()
 	db.collector.GiveBack() // what the indexes had in memory for this checkpoint
 	return nil

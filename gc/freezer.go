@@ -14,6 +14,9 @@ import (
 const (
 	startFreezing = 15
 	stopFreezing  = 14
+	// short is the mark above which memory is kept for nothing that can be read from
+	// a file: it is about to be needed.
+	short = 13
 )
 
 // StartFreezing is the part of a budget above which rows leave memory.
@@ -41,6 +44,7 @@ type Freezer struct {
 	budget int64
 	files  func() int64 // bytes of mapped files in memory
 	tables func() []*txn.Table
+	others func() // told that memory is needed: rows are not all that takes it
 	wake   chan struct{}
 
 	inUse atomic.Int64 // measured last
@@ -55,9 +59,10 @@ type Freezer struct {
 
 // NewFreezer returns the freezer for a budget in bytes, which memory outside of the
 // arena takes its share of: the pages of mapped files, up to a half, because the
-// system takes those away if it must.
-func NewFreezer(c *Collector, budget int64, files func() int64, tables func() []*txn.Table, wake chan struct{}) *Freezer {
-	return &Freezer{c: c, budget: budget, files: files, tables: tables, wake: wake}
+// system takes those away if it must. It calls others, which must not wait, whenever
+// it begins to make room.
+func NewFreezer(c *Collector, budget int64, files func() int64, tables func() []*txn.Table, others func(), wake chan struct{}) *Freezer {
+	return &Freezer{c: c, budget: budget, files: files, tables: tables, others: others, wake: wake}
 }
 
 // Run freezes rows until ctx ends. It sleeps until it is woken: when memory grows
@@ -100,6 +105,7 @@ func (f *Freezer) freeze(ctx context.Context) bool {
 	if f.Measure() <= StartFreezing(f.budget) {
 		return true
 	}
+	f.others()
 	f.makeDurable(ctx)
 	frozen := int64(0)
 	for last := f.round() + 2; f.round() <= last && ctx.Err() == nil; {
@@ -131,6 +137,9 @@ func (f *Freezer) makeDurable(ctx context.Context) {
 		_ = log.Flush(ctx)
 	}
 }
+
+// Short reports whether memory is about to be needed.
+func (f *Freezer) Short() bool { return f.Measure() > f.budget/16*short }
 
 // Measure looks at the memory in use.
 func (f *Freezer) Measure() int64 {

@@ -29,6 +29,7 @@ type Engine struct {
 	Manager   *txn.Manager
 	Collector *gc.Collector
 	Tables    func() []*txn.Table // those whose creation is durable, and perhaps newer ones
+	Short     func() bool         // memory is short: indexes are to do without copies of what is in files
 	Eager     bool                // for tests: Compact chooses all segments that it may, and moves few rows at a time
 }
 
@@ -151,6 +152,32 @@ func (c *Checkpointer) Renew(ctx context.Context) (Result, error) { return c.che
 func (c *Checkpointer) checkpoint(ctx context.Context, again bool) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	r, err := c.advance(ctx, again)
+	if err == nil {
+		c.shrink(ctx)
+	}
+	return r, err
+}
+
+// shrink lets the indexes give memory back. What stays in memory because of an
+// error there does no harm, so it is no failure of the checkpoint.
+func (c *Checkpointer) shrink(ctx context.Context) {
+	short := c.Short()
+	for _, t := range c.Tables() {
+		for number, ix := range t.Indexes {
+			shrinker, ok := ix.(index.Shrinker)
+			if !ok {
+				continue
+			}
+			if err := shrinker.Shrink(ctx, short); err != nil && ctx.Err() == nil {
+				c.logger.Warn("index does not give memory back", "table", t.Name(), "index", number, "error", err)
+			}
+		}
+	}
+}
+
+// advance makes a checkpoint, unless nothing has changed.
+func (c *Checkpointer) advance(ctx context.Context, again bool) (Result, error) {
 	start := time.Now()
 	if c.persistent {
 		c.Manager.NoteEntries()
