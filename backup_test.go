@@ -98,6 +98,9 @@ func openItemsAt(t *testing.T, fs vfs.FS, dir string) (*rekindle.DB, *rekindle.T
 func useBackup(t *testing.T, fs vfs.FS, dir string, o rekindle.Options, acked map[int32]int64) {
 	t.Helper()
 	for range 3 {
+		report, err := rekindle.Verify(t.Context(), dir, o.OnFS(fs))
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
 		db, w := openCounters(t, fs, dir, o)
 		require.NoError(t, w.Check(t.Context(), acked))
 		for i := range int32(30) {

@@ -84,18 +84,15 @@ func (noLock) Close() error { return nil }
 // Verify reads and checks every byte that matters of the open database beside its
 // transactions: all files that it is made of, then every row and every index in
 // one snapshot. See the function Verify.
-func (db *DB) Verify(ctx context.Context) (*VerifyReport, error) {
+func (db *DB) Verify(ctx context.Context) (report *VerifyReport, err error) {
 	if err := db.enter(); err != nil {
 		return nil, err
 	}
 	defer db.leave()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(db.life, cancel)()
-	report, err := db.verify(ctx)
-	if err != nil && db.life.Err() != nil {
-		err = fmt.Errorf("%w: %w", fault.ErrClosed, err)
-	}
+	err = db.untilClosed(ctx, func(ctx context.Context) error {
+		report, err = db.verify(ctx)
+		return err
+	})
 	return report, err
 }
 

@@ -20,11 +20,12 @@ type Archive struct {
 	flaws  []*fault.File // of segments that cannot be used as a whole
 	lives  []incarnation // that count, the newest first
 	proven []Position    // per stream: known to have been durable
+	from   []Position    // per stream: no segment behind has been removed
 	until  []Position    // per stream: what lies behind is not looked at; nil if all is
 }
 
-// OpenArchive looks at the headers of all segments. Of o the fields FS to
-// SegmentBytes and Proven count. Of a log that is being written, until says what
+// OpenArchive looks at the headers of all segments. Of o the fields FS to Proven
+// count: before From segments may have been removed. Of a log that is being written, until says what
 // is durable; for others it is nil.
 func OpenArchive(o ScanOptions, until []Position) (*Archive, error) {
 	opt := Options{FS: o.FS, Streams: o.Streams, SegmentBytes: o.SegmentBytes}.withDefaults()
@@ -32,7 +33,8 @@ func OpenArchive(o ScanOptions, until []Position) (*Archive, error) {
 		return nil, err
 	}
 	g := opt.geometry()
-	a := &Archive{codec: newCodec(g, o.DatabaseID), proven: make([]Position, g.streams), until: until}
+	a := &Archive{codec: newCodec(g, o.DatabaseID), proven: make([]Position, g.streams), from: make([]Position, g.streams), until: until}
+	copy(a.from, o.From)
 	copy(a.proven, o.Proven)
 	copy(a.proven, until)
 	for s := range g.streams {

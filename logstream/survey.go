@@ -137,7 +137,7 @@ func (s *surveyor) segment(t *trail, first Position) error {
 // torn end of the log.
 func (s *surveyor) judgeEnds() {
 	for _, r := range s.ends {
-		if proven := min(s.proven[r.t.stream], r.to); r.from < proven {
+		if proven := min(s.proven[r.t.stream], r.to); r.from < proven && !s.followerRemoved(&r) {
 			s.damage(r.t, r.from, proven, "round: "+string(r.reason))
 			continue
 		}
@@ -147,6 +147,13 @@ func (s *surveyor) judgeEnds() {
 				Offset: int64(r.from - first), Length: int64(r.to - r.from), Reason: "the torn end of the log: " + string(r.reason)})
 		}
 	}
+}
+
+// followerRemoved says whether nothing tells how far the data of a segment go,
+// because the one behind it may have been removed.
+func (s *surveyor) followerRemoved(r *segmentRest) bool {
+	next := r.t.next(r.t.segmentOf(r.from))
+	return next <= s.from[r.t.stream] && !slices.Contains(r.t.firsts, next)
 }
 
 // settleCuts delivers what is left of damaged frames that were durable.
@@ -202,11 +209,11 @@ func (s *surveyor) settleGroups() {
 	}
 }
 
-// Missing lists the segments between a position in each stream and where the
-// stream is known to have gone on to, as a Survey has found out.
-func (a *Archive) Missing(from []Position) (list []*fault.File) {
+// Missing lists the segments between ScanOptions.From and where each stream is
+// known to have gone on to, as a Survey has found out.
+func (a *Archive) Missing() (list []*fault.File) {
 	for s, t := range a.trails {
-		for first := t.segmentOf(from[s]); first < a.proven[s]; first = t.next(first) {
+		for first := t.segmentOf(a.from[s]); first < a.proven[s]; first = t.next(first) {
 			if !slices.Contains(t.firsts, first) {
 				list = append(list, &fault.File{Kind: fault.ErrMissingFile, Path: t.path(first), Reason: "a segment of the log"})
 			}

@@ -167,6 +167,7 @@ func (b *backup) empty(dir string) error {
 
 func (b *backup) copyFiles(ctx context.Context, c *Checkpoint) error {
 	n := needs(c)
+	delete(n.Files, recordFileName(c.Number)) // they are written anew
 	for name := range n.Files {
 		if err := b.copy(ctx, name, name, wholeFile); err != nil {
 			return err
@@ -186,12 +187,28 @@ func (b *backup) copyFiles(ctx context.Context, c *Checkpoint) error {
 			return err
 		}
 	}
+	for _, kept := range []Checkpoint{*c, again(*c)} {
+		if err := b.record(&kept); err != nil {
+			return err
+		}
+	}
 	for _, dir := range b.made {
 		if err := b.to.SyncDir(dir); err != nil {
 			return err
 		}
 	}
 	return b.verify(ctx, c)
+}
+
+// record writes the copy of a checkpoint's manifest record.
+func (b *backup) record(c *Checkpoint) error {
+	if err := b.mkdir(filepath.Join(b.dir, filepath.FromSlash(folderName(c.Number)))); err != nil {
+		return err
+	}
+	b.files++
+	n, err := writeRecord(b.to, b.dir, b.header, c)
+	b.bytes += n
+	return err
 }
 
 // verify compares the copies of what the manifest has sizes and sums of.

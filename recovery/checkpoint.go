@@ -331,9 +331,11 @@ func (d *draft) write(ctx context.Context) error {
 	if err := d.define(); err != nil {
 		return err
 	}
-	if err := d.writeRecord(); err != nil {
+	written, err := writeRecord(d.files, d.dir, d.header, &d.Checkpoint)
+	if err != nil {
 		return err
 	}
+	d.bytes += written
 	if err := d.files.SyncDir(d.folder()); err != nil {
 		return err
 	}
@@ -356,15 +358,14 @@ func (d *draft) define() error {
 	return nil
 }
 
-// writeRecord writes what the manifest will say into the folder of the checkpoint:
-// only Salvage reads it, if the manifest is lost.
-func (d *draft) writeRecord() error {
-	data, err := encodeManifest(d.header, []Checkpoint{d.Checkpoint})
+// writeRecord writes what the manifest will say of a checkpoint into its folder:
+// only Verify and Salvage read it.
+func writeRecord(files vfs.FS, dir string, h Header, c *Checkpoint) (bytes int64, err error) {
+	data, err := encodeManifest(h, []Checkpoint{*c})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	d.bytes += int64(len(data))
-	return vfs.WriteFile(d.files, filepath.Join(d.dir, filepath.FromSlash(recordFileName(d.Number))), data)
+	return int64(len(data)), vfs.WriteFile(files, filepath.Join(dir, filepath.FromSlash(recordFileName(c.Number))), data)
 }
 
 // end tells the indexes how it went.

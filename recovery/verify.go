@@ -252,7 +252,7 @@ func (v *verifier) record(_ context.Context, c *Checkpoint, _ string) error {
 func (v *verifier) log(ctx context.Context, until []logstream.Position) error {
 	o := scanOptions(v.files, v.dir, &v.header, nil)
 	if n := len(v.kept); n > 0 {
-		o.Proven = v.kept[n-1].Ends
+		o.From, o.Proven = v.kept[0].Replay, v.kept[n-1].Ends
 	}
 	archive, err := logstream.OpenArchive(o, until)
 	if err != nil {
@@ -283,11 +283,7 @@ func (v *verifier) log(ctx context.Context, until []logstream.Position) error {
 
 // segments finds out which segments are missing.
 func (v *verifier) segments(archive *logstream.Archive) error {
-	from := make([]logstream.Position, v.header.LogStreams)
-	if len(v.kept) > 0 {
-		from = v.kept[0].Replay
-	}
-	for _, f := range archive.Missing(from) {
+	for _, f := range archive.Missing() {
 		v.Note(f, "", "commits are lost")
 	}
 	s := &State{cfg: Config{FS: v.files, Dir: v.dir}}
