@@ -95,7 +95,7 @@ func (f *demoFlags) runStrategy(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	remove, err := f.directory(&c)
+	remove, err := directoryFor(f.dir, "rekindle-demo-", &c.Dir)
 	if err != nil {
 		return err
 	}
@@ -149,20 +149,20 @@ func (f *demoFlags) config() (demo.Config, error) {
 	return c, nil
 }
 
-// directory sets the database's directory and returns what removes a
-// temporary one.
-func (f *demoFlags) directory(c *demo.Config) (remove func() error, err error) {
-	if f.dir == "" {
-		c.Dir, err = os.MkdirTemp("", "rekindle-demo-")
-		return func() error { return os.RemoveAll(c.Dir) }, err
+// directoryFor sets dir to the directory of a flag, or to a temporary one, and
+// returns what removes a temporary one. One that is given must not hold anything.
+func directoryFor(flag, pattern string, dir *string) (remove func() error, err error) {
+	if flag == "" {
+		*dir, err = os.MkdirTemp("", pattern)
+		return func() error { return os.RemoveAll(*dir) }, err
 	}
-	c.Dir = f.dir
-	entries, err := os.ReadDir(f.dir)
+	*dir = flag
+	entries, err := os.ReadDir(flag)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, usageError{err}
 	}
 	if len(entries) > 0 {
-		return nil, usageError{fmt.Errorf("directory %s is not empty: the demo loads a new database", f.dir)}
+		return nil, usageError{fmt.Errorf("directory %s is not empty: new databases are made", flag)}
 	}
 	return func() error { return nil }, nil
 }
