@@ -113,6 +113,9 @@ func (r *runner) kill(ctx context.Context, a aim, l *Life) error {
 	}
 	at, err := v.run(ctx, a, r.patience+r.grace)
 	r.killed(v, at)
+	if errors.Is(err, errEnded) { // it could not open, or go on
+		err = fmt.Errorf("%w: %w", ErrViolation, err)
+	}
 	return errors.Join(err, r.cut())
 }
 
