@@ -2,14 +2,47 @@ package logstream
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
 )
+
+// Identity is what all segments of a log have in common.
+type Identity struct {
+	DatabaseID   [16]byte
+	Streams      int
+	SegmentBytes int64
+}
+
+// Identify reads the header of a segment. It is not ok if that is damaged or the
+// file is none.
+func Identify(files vfs.FS, path string) (id Identity, ok bool) {
+	f, err := files.OpenRead(path)
+	if err != nil {
+		return id, false
+	}
+	b := make([]byte, segmentHeaderBytes(MaxStreams))
+	n, _ := f.ReadAt(b, 0) // what cannot be read does not verify
+	if f.Close() != nil || n < sectorBytes || string(b[segMagic:segVersion]) != segmentMagic {
+		return id, false
+	}
+	id = Identity{[16]byte(b[segDatabase:]), int(b[segStreams]), int64(binary.LittleEndian.Uint64(b[segBytes:]))}
+	g := geometry{id.Streams, id.SegmentBytes}
+	if g.validate() != nil || n < segmentHeaderBytes(id.Streams) {
+		return id, false
+	}
+	b = b[:segmentHeaderBytes(id.Streams)]
+	at := len(b) - checksumBytes
+	return id, xxhash.Sum64(b[:at]) == binary.LittleEndian.Uint64(b[at:])
+}
 
 // Archive gives access to what is left of a log that nobody writes to. It takes
 // nothing for granted but checksums: segments may be missing, damaged, or from

@@ -34,6 +34,8 @@ type Survey struct {
 	// or when they were committed.
 	Partial   int64
 	Undecided int64
+
+	runs []ctsRun
 }
 
 // surveyor reads one segment after the other.
@@ -95,6 +97,7 @@ func (a *Archive) Survey(ctx context.Context, fn func(Change)) (*Survey, error) 
 	s.judgeEnds()
 	s.settleCuts()
 	s.settleGroups()
+	s.joinRuns()
 	return &s.Survey, nil
 }
 
@@ -160,11 +163,15 @@ func (s *surveyor) followerRemoved(r *segmentRest) bool {
 func (s *surveyor) settleCuts() {
 	for i := range s.cuts {
 		c := &s.cuts[i]
-		if c.at >= s.proven[c.stream] {
+		switch {
+		case len(c.changes) == c.header.count: // only its header is damaged
+			s.see(c.header.cts)
+		case c.at >= s.proven[c.stream]:
 			s.Undecided++
 			continue
+		default:
+			s.Partial++
 		}
-		s.Partial++
 		s.take(&c.header, c.changes)
 	}
 }

@@ -205,6 +205,7 @@ func (w *walk) whole(p Position, h *frameHeader) {
 	w.Frames++
 	w.lo = h.cts + 1
 	w.effort += h.length // it was no guess
+	w.see(h.cts)
 	var changes []Change
 	// The callback returns no error.
 	_ = eachRecord(w.window.bytes(p, h.length), w.t.stream, p, func(a Address, r Record) error {

@@ -59,7 +59,7 @@ func (d *draft) collect(ctx context.Context) ([]change, error) {
 	var changes []change
 	var y yielder
 	add := func(a logstream.Address, r logstream.Record) error {
-		word, onlyIf := effect(a, &r)
+		word, onlyIf := effect(a, r.Kind, r.Origin())
 		changes = append(changes, change{r.Row, word, onlyIf, len(changes)})
 		y.step()
 		return nil

@@ -26,7 +26,7 @@ func TestEffect(t *testing.T) {
 		{logstream.Record{Kind: logstream.Delete, Keys: make([]byte, 8)}, 0, 0, true},
 		{logstream.Record{Kind: logstream.Relocation, Keys: origin}, indirection.FromAddress(at), indirection.FromAddress(before), false},
 	} {
-		word, onlyIf := effect(at, &tt.record)
+		word, onlyIf := effect(at, tt.record.Kind, tt.record.Origin())
 		require.Equal(t, tt.word, word, tt.record.Kind)
 		require.Equal(t, tt.onlyIf, onlyIf, tt.record.Kind)
 		require.Equal(t, tt.entries, changesEntries(&tt.record), tt.record.Kind)

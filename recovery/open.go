@@ -413,7 +413,7 @@ func (s *State) replayRecord(p *replay, address logstream.Address, r logstream.R
 		s.tail = append(s.tail, address)
 	}
 	t := p.of(s, r.Row.Table())
-	word, onlyIf := effect(address, &r)
+	word, onlyIf := effect(address, r.Kind, r.Origin())
 	t.changes = append(t.changes, indirection.Change{Ordinal: r.Row.Ordinal(), Word: word, OnlyIf: onlyIf})
 	if len(t.changes) < replayBatch {
 		return nil
@@ -449,12 +449,12 @@ func (s *State) tailBytes() int64 {
 // effect is what a record leaves in its row's slot, and if not in any case, what
 // the slot has to hold before: a relocation of an image that is no longer the
 // row's newest one changes nothing. Replay and fold agree because both ask here.
-func effect(address logstream.Address, r *logstream.Record) (word, onlyIf indirection.Word) {
-	switch r.Kind {
+func effect(address logstream.Address, kind logstream.Kind, origin logstream.Origin) (word, onlyIf indirection.Word) {
+	switch kind {
 	case logstream.Delete:
 		return 0, 0
 	case logstream.Relocation:
-		return indirection.FromAddress(address), indirection.FromAddress(r.Origin().Address)
+		return indirection.FromAddress(address), indirection.FromAddress(origin.Address)
 	}
 	return indirection.FromAddress(address), 0
 }

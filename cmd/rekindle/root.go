@@ -60,6 +60,6 @@ func newRoot(s streams, started func()) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(newDemo(s), newDemoChild(s), newTorture(s), newTortureChild(s), newConvert(s), newBackup(s), newVerify(s), newBench(s), newBenchTask(s))
+	root.AddCommand(newDemo(s), newDemoChild(s), newTorture(s), newTortureChild(s), newConvert(s), newBackup(s), newVerify(s), newSalvage(s), newBench(s), newBenchTask(s))
 	return root
 }
