@@ -144,8 +144,9 @@ func (w *beyond) work(name string, below int64, f func(id int64) error) {
 
 func (w *beyond) log(name string, done int64, took time.Duration) {
 	s := w.db.Stats()
-	w.t.Logf("%-15s %8.0f/s; %d MB in use, %d MB reserved, %d MB of them index; %d frozen, %d online, %d cold reads; %s",
-		name, float64(done)/took.Seconds(), s.ArenaInUse>>20, s.ArenaReserved>>20, s.IndexBytes>>20, s.RowsFrozen, s.RowsOnline, s.ColdReads, resident())
+	w.t.Logf("%-15s %8.0f/s; arena %d MB, %d in use, %d of them index; Go %d MB, heap %d; %d frozen, %d online, %d cold reads; %s",
+		name, float64(done)/took.Seconds(), s.ArenaReserved>>20, s.ArenaInUse>>20, s.IndexBytes>>20, s.GoReserved>>20, s.GoHeap>>20,
+		s.RowsFrozen, s.RowsOnline, s.ColdReads, resident())
 }
 
 func (w *beyond) read(id int64) error {

@@ -123,14 +123,10 @@ func TestDeleteEverything(t *testing.T) {
 				require.NoError(t, db.Checkpoint(t.Context()))
 			}
 			identities := *deletedRows * 8
-			stays := identities
-			if strategy == "iacow" {
-				stays += full.IndexBytes // its nodes are kept for later ones
-			}
 			s := settle(t, db)
 			enough := func() bool {
 				s = db.Stats()
-				return s.ArenaReserved <= 4*4<<20+stays && s.LogBytes <= 6<<20 && s.CheckpointBytes < 1<<20
+				return s.ArenaReserved <= 4*4<<20+identities && s.LogBytes <= 6<<20 && s.CheckpointBytes < 1<<20
 			}
 			if !assert.Eventually(t, enough, 5*time.Second, 10*time.Millisecond) {
 				t.Fatalf("full %+v\nin the end %+v", full, s)
