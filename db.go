@@ -237,7 +237,7 @@ func (db *DB) openCheckpointer() error {
 		Manager:   db.manager,
 		Collector: db.collector,
 		Tables:    db.catalog.tables,
-		Short:     db.memoryShort,
+		Short:     db.indexesShrink,
 		Eager:     db.opts.eager,
 	})
 	return nil

@@ -42,8 +42,15 @@ func (db *DB) assist() {
 // mappedMemory is how much of the mapped files is in memory, at most.
 func (db *DB) mappedMemory() int64 { return min(vfs.ResidentFiles(), db.files.Mapped()) }
 
-// memoryShort reports whether the memory budget is about to be used up.
-func (db *DB) memoryShort() bool { return db.freezer != nil && db.freezer.Short() }
+// keptIndexes is the part of the memory budget, 1/keptIndexes, up to which indexes
+// keep in memory what they have there: it serves more reads than rows in its place.
+const keptIndexes = 8
+
+// indexesShrink reports whether memory is about to be needed that indexes could do
+// without.
+func (db *DB) indexesShrink() bool {
+	return db.freezer != nil && db.freezer.Short() && db.indexMemory() > db.budget/keptIndexes
+}
 
 // While memory is short a checkpoint is due when the indexes have taken a growthPart
 // of the budget since the last one, or take an indexPart of it and the last one was

@@ -171,12 +171,17 @@ func kindOf(direct bool) string {
 }
 
 func BenchmarkGet(b *testing.B) {
-	for _, kind := range []string{"direct", "iacow", "reopened", "reopened and changed"} {
+	for _, kind := range []string{"direct", "iacow", "shrunk", "reopened", "reopened and changed"} {
 		b.Run(kind, func(b *testing.B) {
 			r := newBenchRig(b)
 			r.load(kind == "direct")
 			if kind != "direct" && kind != "iacow" {
 				r.checkpoint()
+			}
+			switch kind {
+			case "shrunk":
+				require.NoError(b, r.ix.(*Index).Shrink(b.Context(), true))
+			case "reopened", "reopened and changed":
 				r.reopen()
 			}
 			if kind == "reopened and changed" {

@@ -2,6 +2,7 @@ package iacow
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"flag"
 	"fmt"
@@ -70,6 +71,59 @@ func TestShrinkKeepsWhatChanged(t *testing.T) {
 	}
 	r.publish()
 	r.checkKept()
+	r.check()
+}
+
+// TestShrinkMeetsDamage: a damaged page of the node table in a file is an error, and
+// the nodes that it should have told about stay.
+func TestShrinkMeetsDamage(t *testing.T) {
+	r := newRig(t)
+	r.fill(5000)
+	r.publish()
+	im := r.x.store.lastPublished()
+	ref, err := im.ref(0)
+	require.NoError(t, err)
+	word := im.files[ref.place].data[int(ref.block)*blockBytes+8:]
+	before := r.blocksInUse()
+	word[0]++
+	err = r.x.Shrink(t.Context(), true)
+	require.True(t, typed(err), "%v", err)
+	require.Equal(t, before, r.blocksInUse())
+	r.check()
+	word[0]--
+	require.NoError(t, r.x.Shrink(t.Context(), true))
+	require.Less(t, r.blocksInUse(), before/10)
+	r.check()
+}
+
+// TestShrinkGivesUp: with a context that ends nothing is lost, and the next call does
+// the work.
+func TestShrinkGivesUp(t *testing.T) {
+	r := newRig(t)
+	r.fill(5000)
+	r.publish()
+	before := r.blocksInUse()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	reader := r.spec.Domain.Register()
+	reader.Pin()
+	require.ErrorIs(t, r.x.Shrink(ended, true), context.Canceled)
+	reader.Unpin()
+	r.check()
+	require.NoError(t, r.x.Shrink(t.Context(), true))
+	require.Less(t, r.blocksInUse(), before/10)
+	reader.Pin()
+	for p := range r.model {
+		if r.remove(p); len(r.model) < 1000 {
+			break
+		}
+	}
+	require.ErrorIs(t, r.x.Shrink(ended, false), context.Canceled)
+	reader.Unpin()
+	held := r.x.store.held.Load()
+	require.Greater(t, r.x.store.unused(), held/sparePart)
+	require.NoError(t, r.x.Shrink(t.Context(), false))
+	require.LessOrEqual(t, r.x.store.unused(), held/sparePart)
 	r.check()
 }
 

@@ -29,7 +29,7 @@ type Engine struct {
 	Manager   *txn.Manager
 	Collector *gc.Collector
 	Tables    func() []*txn.Table // those whose creation is durable, and perhaps newer ones
-	Short     func() bool         // memory is short: indexes are to do without copies of what is in files
+	Short     func() bool         // memory is short, and indexes are to do without copies of what is in files
 	Eager     bool                // for tests: Compact chooses all segments that it may, and moves few rows at a time
 }
 
