@@ -310,6 +310,7 @@ func TestRefused(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, file, e.Path)
 			require.Equal(t, before, disk.Dump())
+			require.Equal(t, c.want != rekindle.ErrFormat, strings.Contains(err.Error(), "Salvage"), "what to do")
 		})
 	}
 }

@@ -192,6 +192,42 @@ func (r *recordReader) next() (body []byte, ok bool, err error) {
 	return record[recordHeader:], true, nil
 }
 
+// manifestWindow is how much of a manifest is looked through at once for the next
+// record, and resyncEffort how many times its size may be read for that: bytes
+// made to look like records cannot make it take for ever.
+const (
+	manifestWindow = 64 << 10
+	resyncEffort   = 16
+)
+
+// resync looks for the next sound record behind a place where there is none, with
+// any higher number.
+func (r *recordReader) resync() (found bool, err error) {
+	effort := resyncEffort * r.size
+	buf := make([]byte, manifestWindow)
+	for from := r.at + 1; from+recordHeader <= r.size; from += manifestWindow - recordHeader + 1 {
+		window := buf[:min(manifestWindow, r.size-from)]
+		if err := readRange(r.file, window, from); err != nil {
+			return false, err
+		}
+		for i := 0; i+recordHeader <= len(window); i++ {
+			if binary.LittleEndian.Uint32(window[i:]) != manifestMagic {
+				continue
+			}
+			next := recordReader{file: r.file, size: r.size, at: from + int64(i), sequence: binary.LittleEndian.Uint64(window[i+16:])}
+			if effort -= int64(binary.LittleEndian.Uint32(window[i+4:])); effort < 0 || next.sequence < r.sequence {
+				continue
+			}
+			try := next
+			if _, ok, err := try.next(); err != nil || ok {
+				*r = next
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
 // readRange fills b. A file that has become shorter ends it too.
 func readRange(file io.ReaderAt, b []byte, at int64) error {
 	n, err := file.ReadAt(b, at)
@@ -210,10 +246,13 @@ type Manifest struct {
 	Number      uint64       // of the file
 	Checkpoints []Checkpoint // in the order they were published
 	Torn        bool         // bytes that are no record follow the last one
+	Holes       int          // places before the last one that hold none
 }
 
 // parseManifest reads a manifest file. Whatever follows the last sound record is
-// an unfinished publication: reported, not believed.
+// an unfinished publication: reported, not believed. Nothing is ever written
+// behind one of these, so what lies before a sound record is damage, and the
+// checkpoint behind it counts: each record is complete.
 func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error) {
 	r := &recordReader{file: file, size: size}
 	body, ok, err := r.next()
@@ -237,8 +276,15 @@ func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error)
 			return nil, err
 		}
 		if !ok {
-			m.Torn = true
-			return m, nil
+			if ok, err = r.resync(); err != nil {
+				return nil, err
+			}
+			if !ok {
+				m.Torn = true
+				return m, nil
+			}
+			m.Holes++
+			continue
 		}
 		var c Checkpoint
 		err = decodeStrictly(body, &c)

@@ -92,6 +92,43 @@ func TestManifestCut(t *testing.T) {
 	}
 }
 
+// TestManifestHole: a checkpoint behind a damaged record serves.
+func TestManifestHole(t *testing.T) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	var ends []int
+	for n := uint64(1); n <= 3; n++ {
+		data, err = AppendRecord(data, n, testCheckpoint(n))
+		require.NoError(t, err)
+		ends = append(ends, len(data))
+	}
+	for at := ends[0]; at < ends[1]; at++ {
+		harmed := bytes.Clone(data)
+		harmed[at] ^= 0x55
+		m, err := parseManifest("m", bytes.NewReader(harmed), int64(len(harmed)))
+		require.NoError(t, err)
+		require.Equal(t, []Checkpoint{testCheckpoint(1), testCheckpoint(3)}, m.Checkpoints, at)
+		require.Equal(t, 1, m.Holes)
+		require.False(t, m.Torn)
+		r := readRemains("m", harmed)
+		require.Equal(t, m.Checkpoints, r.Checkpoints)
+		require.Len(t, r.Flaws, 1)
+		require.EqualValues(t, ends[0], r.Flaws[0].Offset)
+		require.EqualValues(t, ends[1]-ends[0], r.Flaws[0].Length)
+	}
+}
+
+// TestManifestOfMagic: bytes made to look like records do not take long.
+func TestManifestOfMagic(t *testing.T) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	fake := []byte("RKMF\x00\x00\x10\x00\xff\xff\xff\xff")
+	data = append(data, bytes.Repeat(fake, 4<<20/len(fake))...)
+	m, err := parseManifest("m", bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	require.True(t, m.Torn)
+}
+
 // TestManifestFlip: no flipped bit is believed.
 func TestManifestFlip(t *testing.T) {
 	data, err := AppendRecord(nil, 0, testHeader)

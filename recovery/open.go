@@ -149,10 +149,13 @@ func (s *State) readManifest(context.Context) error {
 		return s.create()
 	}
 	if err != nil {
-		return err
+		return advise(err)
 	}
 	s.Header, s.manifest = m.Header, m.Number
 	s.kept = m.Checkpoints[max(0, len(m.Checkpoints)-gc.KeptCheckpoints):]
+	if m.Holes > 0 {
+		s.fallback(manifestName(m.Number) + " is damaged before its last checkpoint, which serves")
+	}
 	if m.Torn {
 		s.fallback("the last record of " + manifestName(m.Number) + " is incomplete: the checkpoint before it serves")
 	}
@@ -204,19 +207,27 @@ func (s *State) create() error {
 // then CURRENT has been lost, or never come, and a new database would bury what
 // is there.
 func (s *State) refuseRemains() error {
-	if s.cfg.ReadOnly {
-		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to open read-only"}
-	}
 	for _, dir := range []string{LogDir, checkpointDir} {
 		names, err := s.cfg.FS.List(s.path(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if len(names) > 0 {
-			return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: fmt.Sprintf("%s holds %s", s.path(dir), strings.Join(names[:min(len(names), 3)], ", "))}
+			return advise(&fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: fmt.Sprintf("%s holds %s", s.path(dir), strings.Join(names[:min(len(names), 3)], ", "))})
 		}
 	}
+	if s.cfg.ReadOnly {
+		return &fault.File{Kind: fault.ErrMissingFile, Path: s.path(currentName), Reason: "there is no database to open read-only"}
+	}
 	return nil
+}
+
+// advise says what to do about damage that recovery cannot get around.
+func advise(err error) error {
+	if err == nil || !damaged(err) || errors.Is(err, fault.ErrFormat) {
+		return err
+	}
+	return fmt.Errorf("%w; Salvage extracts what can be read", err)
 }
 
 // mapArrays opens the array files of the newest checkpoint that is whole.
@@ -247,7 +258,7 @@ func (s *State) mapArrays(ctx context.Context) error {
 		s.kept = nil // no segment has been let go yet: the log from its start serves
 		return nil
 	}
-	return errors.Join(failures...)
+	return advise(errors.Join(failures...))
 }
 
 // requireSegments makes sure that the log segments which rows of a checkpoint lie
@@ -363,7 +374,7 @@ func (s *State) replay(ctx context.Context) error {
 		return g.Records(add)
 	})
 	if err != nil {
-		return err
+		return advise(err)
 	}
 	for _, t := range p.tables {
 		if err := t.array.SetBatch(0, t.changes); err != nil {

@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -21,46 +20,31 @@ const maxRemainsBytes = 256 << 20
 // readRemains reads all records of a manifest file that are sound, also behind
 // damage.
 func readRemains(path string, data []byte) (r remains) {
-	for at, least := 0, uint64(0); at < len(data); {
-		body, end, sequence, ok := recordAt(data, at, least)
-		if !ok {
-			next := at + 1
-			for next < len(data) && !soundRecord(data, next, least) {
-				next++
-			}
-			r.flaw(path, at, next-at, "no manifest record")
-			at = next
+	in := recordReader{file: bytes.NewReader(data), size: int64(len(data))}
+	for in.at < in.size {
+		start, sequence := in.at, in.sequence
+		body, ok, err := in.next()
+		if ok {
+			r.add(path, start, body, sequence)
 			continue
 		}
-		r.add(path, at, body, sequence)
-		at, least = end, sequence+1
+		if err == nil {
+			ok, err = in.resync()
+		}
+		if err != nil || !ok {
+			in.at = in.size
+		}
+		r.flaw(path, start, in.at-start, "no manifest record")
 	}
 	return r
 }
 
-// recordAt splits the record at a place. Its number is at least the given one.
-func recordAt(data []byte, at int, least uint64) (body []byte, end int, sequence uint64, ok bool) {
-	rest := data[at:]
-	if len(rest) < recordHeader || binary.LittleEndian.Uint32(rest) != manifestMagic {
-		return nil, 0, 0, false
-	}
-	sequence = binary.LittleEndian.Uint64(rest[16:])
-	r := recordReader{file: bytes.NewReader(rest), size: int64(len(rest)), sequence: sequence}
-	body, ok, err := r.next()
-	return body, at + int(r.at), sequence, ok && err == nil && sequence >= least
-}
-
-func soundRecord(data []byte, at int, least uint64) bool {
-	_, _, _, ok := recordAt(data, at, least)
-	return ok
-}
-
-func (r *remains) flaw(path string, at, length int, reason string) {
-	r.Flaws = append(r.Flaws, &fault.File{Kind: fault.ErrCorrupt, Path: path, Offset: int64(at), Length: int64(length), Reason: reason})
+func (r *remains) flaw(path string, at, length int64, reason string) {
+	r.Flaws = append(r.Flaws, &fault.File{Kind: fault.ErrCorrupt, Path: path, Offset: at, Length: length, Reason: reason})
 }
 
 // add takes a record whose checksum is right.
-func (r *remains) add(path string, at int, body []byte, sequence uint64) {
+func (r *remains) add(path string, at int64, body []byte, sequence uint64) {
 	var err error
 	if sequence == 0 {
 		var h Header
@@ -80,6 +64,6 @@ func (r *remains) add(path string, at int, body []byte, sequence uint64) {
 		}
 	}
 	if err != nil {
-		r.flaw(path, at, recordHeader+len(body), err.Error())
+		r.flaw(path, at, recordHeader+int64(len(body)), err.Error())
 	}
 }
