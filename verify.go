@@ -36,7 +36,8 @@ const (
 // manifest, array files, index files, suspects, all segments of the log; then
 // whether every row can be read and every index has the entries of the rows. What
 // is wrong is in the report. An error means that the verification could not be
-// completed: ErrLocked if the database is open.
+// completed, and the report, if there is one, ends there: ErrLocked if the database
+// is open.
 //
 // Not checked, because nothing is kept there: LOCK, files that are listed as
 // strays, and in log segments the space behind the last round.
@@ -52,7 +53,7 @@ func Verify(ctx context.Context, dir string, opts *Options) (report *VerifyRepor
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	report, err = recovery.Verify(ctx, o.fs, dir)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	o.fs, o.ReadOnly, o.VerifyOnOpen = lockedFS{o.fs}, true, true
 	db, err := Open(ctx, dir, &o)
@@ -66,8 +67,11 @@ func Verify(ctx context.Context, dir string, opts *Options) (report *VerifyRepor
 // lockIfThere takes the lock of a database. Without the file nobody has it, and it
 // is not made.
 func lockIfThere(files vfs.FS, path string) (io.Closer, error) {
-	if _, err := files.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	switch _, err := files.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
 		return noLock{}, nil
+	case err != nil:
+		return nil, err
 	}
 	return files.Lock(path)
 }
@@ -103,7 +107,7 @@ func (db *DB) verify(ctx context.Context) (report *VerifyReport, err error) {
 		report, err = recovery.Verify(ctx, db.files, db.dir)
 	}
 	if err != nil {
-		return nil, err
+		return report, err
 	}
 	return report, db.verifyRows(ctx, report)
 }

@@ -2,14 +2,18 @@ package rekindle_test
 
 import (
 	"context"
+	"path"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
 )
 
 // TestVerifyOnline verifies beside commits, checkpoints and compactions, which
@@ -48,6 +52,30 @@ func TestVerifyOnline(t *testing.T) {
 			_, err = a.db.Verify(t.Context())
 			require.ErrorIs(t, err, rekindle.ErrClosed)
 		})
+	}
+}
+
+// TestVerifyOnlineFindsUnreadable: a file of the running database that cannot be read
+// is a finding with the name of that file.
+func TestVerifyOnlineFindsUnreadable(t *testing.T) {
+	disk, _ := livedWith(t, rekindle.IndexStrategies()[0])
+	for _, pattern := range []string{"*.ria", "index-*", "suspects", "*.log"} {
+		broken := errorfs.Toggle(errorfs.If(errorfs.All(errorfs.Kind(vfs.OpReadAt), errorfs.PathGlob(pattern)), syscall.EIO))
+		db, _ := openItems(t, errorfs.Wrap(disk.CrashClone(nil, vfs.Kill), broken), rekindle.Options{ReadOnly: true})
+		broken.On()
+		report, err := db.Verify(t.Context())
+		broken.Off()
+		require.NoError(t, err)
+		if pattern == "suspects" && !report.Damage() { // there are none
+			continue
+		}
+		require.True(t, report.Damage(), pattern)
+		matched := slices.ContainsFunc(report.Findings, func(f rekindle.Finding) bool {
+			ok, _ := path.Match(pattern, path.Base(f.Path))
+			return ok && strings.Contains(f.Reason, syscall.EIO.Error())
+		})
+		require.True(t, matched, "%s: %v", pattern, report.Findings)
+		require.NoError(t, db.Close(t.Context()))
 	}
 }
 

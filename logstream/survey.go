@@ -2,6 +2,8 @@ package logstream
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"math"
 	"slices"
 
@@ -120,12 +122,14 @@ func (s *surveyor) segment(t *trail, first Position) error {
 	if limit, known := t.limit(first); known {
 		w.end, w.known = min(w.end, limit), true
 	}
-	if info, err := t.fs.Stat(t.path(first)); err == nil {
-		s.Bytes += info.Size
-		if over := info.Size - t.segmentBytes; over > 0 {
-			s.Damage = append(s.Damage, &fault.File{Kind: fault.ErrCorrupt, Path: t.path(first),
-				Offset: t.segmentBytes, Length: over, Reason: "longer than a segment; no data are concerned"})
-		}
+	info, err := t.fs.Stat(t.path(first))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.Bytes += info.Size
+	if over := info.Size - t.segmentBytes; over > 0 {
+		s.Damage = append(s.Damage, &fault.File{Kind: fault.ErrCorrupt, Path: t.path(first),
+			Offset: t.segmentBytes, Length: over, Reason: "longer than a segment; no data are concerned"})
 	}
 	if err := w.run(); err != nil {
 		return err

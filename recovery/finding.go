@@ -61,8 +61,12 @@ func (f *Finding) String() string {
 func findingOf(err error, path, effect string) Finding {
 	f := Finding{Kind: kindOf(err), Path: path, Reason: err.Error(), Effect: effect}
 	var file *fault.File
-	if errors.As(err, &file) {
+	var system *fs.PathError
+	switch {
+	case errors.As(err, &file):
 		f.Path, f.Offset, f.Length, f.Reason = file.Path, file.Offset, file.Length, file.Reason
+	case errors.As(err, &system):
+		f.Path = system.Path
 	}
 	return f
 }

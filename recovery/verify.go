@@ -34,7 +34,8 @@ func newVerifier(files vfs.FS, dir string) *verifier {
 }
 
 // Verify reads every file of a database that is not open, and changes nothing.
-// What is found is in the report; an error means that it could not be completed.
+// What is found is in the report; an error means that it could not be completed, and
+// that the report ends there.
 func Verify(ctx context.Context, files vfs.FS, dir string) (*VerifyReport, error) {
 	v := newVerifier(files, dir)
 	usable, err := v.manifest()
@@ -42,13 +43,13 @@ func Verify(ctx context.Context, files vfs.FS, dir string) (*VerifyReport, error
 		return &v.VerifyReport, err
 	}
 	if err := v.checkpoints(ctx); err != nil {
-		return nil, err
+		return &v.VerifyReport, err
 	}
 	if err := v.log(ctx, nil); err != nil {
-		return nil, err
+		return &v.VerifyReport, err
 	}
 	if err := v.tail(ctx); err != nil {
-		return nil, err
+		return &v.VerifyReport, err
 	}
 	return &v.VerifyReport, v.strays()
 }
@@ -66,11 +67,8 @@ func (c *Checkpointer) Verify(ctx context.Context) (*VerifyReport, error) {
 	if err == nil {
 		err = v.log(ctx, c.Log.DurableEnds())
 	}
-	if err != nil {
-		return nil, err
-	}
 	v.forgetRemoved(c.stillNeeded())
-	return &v.VerifyReport, nil
+	return &v.VerifyReport, err
 }
 
 // stillNeeded returns the files that are there for good reason now.
