@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -141,6 +142,59 @@ func (l *faultLife) read() {
 	if l.w != nil {
 		l.note("read", l.w.Check(l.ctx, nil))
 	}
+}
+
+// verify looks for damage, of which there is none but that a fault keeps files from
+// being read, and what follows from that. A verification that was not completed
+// says so, and need not tell of everything that it met.
+func (l *faultLife) verify(verify func() (*rekindle.VerifyReport, error)) {
+	report, err := verify()
+	if l.note("verify", err) != nil {
+		for _, e := range l.disk.Injected() {
+			fmt.Fprintln(l.witness, e)
+		}
+		return
+	}
+	for _, finding := range report.Findings {
+		fmt.Fprintln(l.witness, finding)
+	}
+	if report.Damage() && !strings.Contains(fmt.Sprint(report.Findings), errorfs.ErrInjected.Error()) {
+		l.wrong = append(l.wrong, fmt.Errorf("verify finds damage: %v", report.Findings))
+	}
+}
+
+const backupDir = "/copies/db"
+
+// backup makes a copy, which is whole if it counts as made, and else is none, or
+// whole too.
+func (l *faultLife) backup() {
+	acked := maps.Clone(l.acked)
+	l.disk.Arm()
+	made := l.note("backup", l.db.BackupOn(l.ctx, l.disk, backupDir)) == nil
+	l.disk.Disarm()
+	for _, mode := range []vfs.CrashMode{vfs.Kill, vfs.Strict} {
+		cut := powerCut{disk: l.disk.Cut(mode), acked: acked}
+		o := l.o
+		o.ReadOnly = true
+		db, err := rekindle.Open(l.ctx, backupDir, o.OnFS(cut.disk))
+		if err != nil && !made {
+			continue
+		}
+		if err == nil {
+			err = errors.Join(checkContent(l.ctx, db, acked), db.Close(l.ctx))
+		}
+		if err != nil {
+			l.wrong = append(l.wrong, fmt.Errorf("backup (made: %v), %v: %w", made, mode, err))
+		}
+	}
+}
+
+func checkContent(ctx context.Context, db *rekindle.DB, acked map[int32]int64) error {
+	w, err := counters.Open(ctx, db)
+	if err != nil {
+		return err
+	}
+	return w.Check(ctx, acked)
 }
 
 func (l *faultLife) close() {
@@ -388,6 +442,21 @@ func faultProcedures(t *testing.T, strategy string) []faultProcedure {
 				l.steps(3)
 			}
 		}},
+		{"backup", o, "/db", closed, func(l *faultLife) {
+			l.open()
+			l.steps(3)
+			l.backup()
+		}},
+		{"verify", o, "/db", killed, func(l *faultLife) {
+			l.open()
+			l.steps(3)
+			l.disk.Arm()
+			l.verify(func() (*rekindle.VerifyReport, error) { return l.db.Verify(l.ctx) })
+			l.disk.Disarm()
+			l.close()
+			l.disk.Arm()
+			l.verify(func() (*rekindle.VerifyReport, error) { return rekindle.Verify(l.ctx, l.dir, l.options()) })
+		}},
 		{"close", o, "/db", closed, func(l *faultLife) {
 			l.open()
 			l.steps(12)
@@ -459,7 +528,6 @@ func (p *faultProcedure) matrix(stride int) *faulttest.Matrix {
 	tries := 0
 	return &faulttest.Matrix{
 		Base:     func() *vfs.Mem { return p.base.disk.CrashClone(nil, vfs.Kill) },
-		Dir:      p.dir,
 		Stride:   stride,
 		Watchdog: time.Minute,
 		Try: func(ctx context.Context, d *faulttest.Disk, w *faulttest.Witness) error {

@@ -18,5 +18,6 @@
 //     result holds, and was given to Witness.Note; or
 //   - appears in a record of the Logger with level Warn or above.
 //
-// BestEffort lists the operations that may fail in silence.
+// BestEffort lists the operations that may fail in silence. Of a file that cannot be
+// read one such error is enough.
 package faulttest

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"syscall"
 
@@ -72,29 +71,33 @@ func (e *Error) mark() string { return fmt.Sprintf("fault-%d;", e.Seq) }
 //     and of those that the collector looks at;
 //   - reading ahead in the log behind what a scan is to deliver: what it is to
 //     deliver and does not is a difference in content, which a test looks for;
-//   - whatever is outside of the database: what the system says of memory.
-func BestEffort(e *Error, dir string) bool {
+//   - reads of a part of a log segment whose sectors are then read one by one;
+//   - looking up in /sys and /proc what the system says of memory.
+func BestEffort(e *Error) bool {
 	switch e.Op.Kind {
 	case vfs.OpDropCache, vfs.OpFillCache:
 		return true
 	case vfs.OpClose:
 		return e.Op.ReadOnly
 	case vfs.OpOpenRead, vfs.OpReadAt:
-		for _, reader := range []string{"txn.(*ahead).", "gc.(*Collector).sweep(", "logstream.(*decoder).run("} {
-			if strings.Contains(e.Stack, reader) {
-				return true
-			}
+		if e.readAgain() {
+			return true
 		}
 	}
-	return !holds(dir, e.Op.Path) && !holds(e.Op.Path, dir)
+	return strings.HasPrefix(e.Op.Path, "/sys/") || strings.HasPrefix(e.Op.Path, "/proc/")
 }
 
-// holds reports whether name is dir or lies below it.
-func holds(dir, name string) bool {
-	for name != dir && name != path.Dir(name) {
-		name = path.Dir(name)
+// readAgain reports whether who met the error reads again what matters of it.
+func (e *Error) readAgain() bool {
+	if strings.Contains(e.Stack, "logstream.(*window).loadSectors(") {
+		return false
 	}
-	return name == dir
+	for _, reader := range []string{"txn.(*ahead).", "gc.(*Collector).sweep(", "logstream.(*decoder).run(", "logstream.(*window).load("} {
+		if strings.Contains(e.Stack, reader) {
+			return true
+		}
+	}
+	return false
 }
 
 // harm has the effect of a kind on the medium. Directories have none.

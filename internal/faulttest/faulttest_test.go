@@ -20,8 +20,8 @@ func matrixOf(t *testing.T, try func(d *faulttest.Disk, w *faulttest.Witness) er
 	require.NoError(t, vfs.MkdirDurable(mem, "/db"))
 	require.NoError(t, vfs.WriteFileAtomic(mem, "/db/f", []byte("0123456789")))
 	return &faulttest.Matrix{
-		Base: func() *vfs.Mem { return mem.CrashClone(nil, vfs.Kill) },
-		Dir:  "/db", First: 1, Stride: 1, Watchdog: 10 * time.Second,
+		Base:  func() *vfs.Mem { return mem.CrashClone(nil, vfs.Kill) },
+		First: 1, Stride: 1, Watchdog: 10 * time.Second,
 		Try: func(_ context.Context, d *faulttest.Disk, w *faulttest.Witness) error {
 			d.Arm()
 			return try(d, w)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -18,7 +19,6 @@ type Try func(ctx context.Context, d *Disk, w *Witness) error
 // Matrix runs a procedure with faults at many operations.
 type Matrix struct {
 	Base     func() *vfs.Mem // a new copy of the disk as it is before the procedure
-	Dir      string          // of the database
 	First    int             // the first operation to fail, from 1
 	Stride   int             // then every Stride-th
 	Watchdog time.Duration   // a try that takes longer hangs
@@ -31,7 +31,7 @@ type Counts struct {
 	Injected int
 	Returned int // by a call
 	Logged   int // and not returned
-	Silent   int // of operations that may fail in silence
+	Silent   int // of operations that may fail in silence, and repeated reads of a file that was told of
 }
 
 // Add adds other.
@@ -58,7 +58,7 @@ func (m *Matrix) Run(ctx context.Context, kind Kind, forever bool) (total Counts
 		d, w := NewDisk(m.Base(), Plan{kind, n, forever}), &Witness{}
 		err := guard(m.Watchdog, func() error { return m.Try(ctx, d, w) })
 		injected := d.Injected()
-		counts, unreported := m.judge(injected, w)
+		counts, unreported := judge(injected, w)
 		total.Add(counts)
 		if err = errors.Join(err, unreported); err != nil {
 			failures = append(failures, fmt.Errorf("%s\n%w\n%.3000s", d.describe(), err, w.Text()))
@@ -83,7 +83,7 @@ func (m *Matrix) Operations(ctx context.Context) (map[string]int, error) {
 }
 
 // judge sorts the faults of a try.
-func (m *Matrix) judge(injected []*Error, w *Witness) (c Counts, err error) {
+func judge(injected []*Error, w *Witness) (c Counts, err error) {
 	c.Tries, c.Injected = 1, len(injected)
 	unreported := 0
 	for _, e := range injected {
@@ -92,7 +92,7 @@ func (m *Matrix) judge(injected []*Error, w *Witness) (c Counts, err error) {
 			c.Returned++
 		case w.Logged(e):
 			c.Logged++
-		case BestEffort(e, m.Dir):
+		case BestEffort(e) || toldOfFile(e, injected, w):
 			c.Silent++
 		default:
 			unreported++
@@ -105,6 +105,14 @@ func (m *Matrix) judge(injected []*Error, w *Witness) (c Counts, err error) {
 		err = fmt.Errorf("%w\nand %d others", err, unreported-1)
 	}
 	return c, err
+}
+
+// toldOfFile reports whether a read has failed of a file of which it is known, by
+// another fault, that it cannot be read.
+func toldOfFile(e *Error, injected []*Error, w *Witness) bool {
+	return !e.Op.Kind.Mutates() && slices.ContainsFunc(injected, func(o *Error) bool {
+		return o.Op.Path == e.Op.Path && (w.Returned(o) || w.Logged(o))
+	})
 }
 
 // describe says what failed first in a try, so that it can be run again.
