@@ -27,6 +27,7 @@ type Check struct {
 	Options  Options  `json:"options"`
 	Ledger   string   `json:"ledger"` // file
 	Ending   Ending   `json:"ending"`
+	Verify   bool     `json:"verify"` // all files, first
 
 	// Patience is after what time the child has hung.
 	Patience time.Duration `json:"patience"`
@@ -69,6 +70,11 @@ func check(ctx context.Context, c Check) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.Checked && c.Verify {
+		if err := c.verify(ctx); err != nil {
+			return failing("verification: ", nil, err), nil
+		}
+	}
 	if l.Checked { // else the tables may be missing, and cannot be made
 		if v, err := c.open(ctx, l, true, Close); err != nil || v.violations() != nil {
 			return failing("read-only: ", v, err), nil
@@ -76,6 +82,15 @@ func check(ctx context.Context, c Check) (*Verdict, error) {
 	}
 	v, err := c.open(ctx, l, false, c.Ending)
 	return failing("", v, err), nil
+}
+
+// verify looks for damage as the crash has left the files.
+func (c *Check) verify(ctx context.Context) error {
+	report, err := rekindle.Verify(ctx, c.Database.Dir, c.Options.engine(&c.Database))
+	if err == nil {
+		err = damageIn(report)
+	}
+	return err
 }
 
 // failing adds how an error came about to the verdict.

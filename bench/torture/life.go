@@ -36,6 +36,9 @@ func live(ctx context.Context, l Life, out io.Writer) error {
 	v := &liver{Life: &l, teller: newTeller(out)}
 	v.phase(Starting)
 	options := l.Options.engine(&l.Database)
+	if l.Convert != "" {
+		return v.convert(ctx, options)
+	}
 	options.Progress = func(p rekindle.Progress) { _ = v.tell(message{Phase: Opening, Step: p.Phase}) }
 	v.phase(Opening)
 	var err error
@@ -47,6 +50,15 @@ func live(ctx context.Context, l Life, out io.Writer) error {
 		return err
 	}
 	return v.run(ctx)
+}
+
+func (v *liver) convert(ctx context.Context, o *rekindle.Options) error {
+	v.phase(Converting)
+	if err := rekindle.Convert(ctx, v.Database.Dir, v.Convert, o); err != nil {
+		return err
+	}
+	v.phase(Closed)
+	return nil
 }
 
 // run returns the first error of whatever runs, or nil once all is closed.
@@ -109,10 +121,7 @@ func (v *liver) maintain(ctx context.Context) error {
 		}
 		phase := v.Maintain[i%len(v.Maintain)]
 		v.phase(phase)
-		act := v.db.Checkpoint
-		if phase == Compacting {
-			act = v.db.Compact
-		}
+		act := map[Phase]func(context.Context) error{Checkpointing: v.db.Checkpoint, Compacting: v.db.Compact, Verifying: v.verify}[phase]
 		if err := act(ctx); err != nil {
 			return fmt.Errorf("%s: %w", phase, err)
 		}
@@ -120,6 +129,22 @@ func (v *liver) maintain(ctx context.Context) error {
 			v.phase(Running)
 		}
 	}
+}
+
+// verify looks for damage; there is none.
+func (v *liver) verify(ctx context.Context) error {
+	report, err := v.db.Verify(ctx)
+	if err == nil {
+		err = damageIn(report)
+	}
+	return err
+}
+
+func damageIn(r *rekindle.VerifyReport) error {
+	if r.Damage() {
+		return fmt.Errorf("damage found: %v", r.Findings)
+	}
+	return nil
 }
 
 // settle waits for the disk now and then, for the clients do not.

@@ -16,7 +16,7 @@ const terminalTransactions = 800
 type Database struct {
 	Dir          string     `json:"dir"`
 	Workload     string     `json:"workload"`
-	Strategy     string     `json:"strategy"`
+	Strategy     string     `json:"strategy"` // "" = whichever it has
 	Streams      int        `json:"streams"`
 	SegmentBytes int64      `json:"segmentBytes"`
 	Clients      int        `json:"clients"`
@@ -87,6 +87,9 @@ type Life struct {
 
 	Patience time.Duration `json:"patience"` // after this time the child has hung
 
+	// Convert is an index strategy to convert the database to, instead of all below.
+	Convert string `json:"convert,omitempty"`
+
 	// Maintain is what one goroutine does beside the clients, again and again.
 	Maintain []Phase `json:"maintain,omitempty"`
 	// Transactions is how many each client runs; 0 = as many as it can.
@@ -108,13 +111,18 @@ type aim struct {
 
 // round is the plan of one round.
 type round struct {
-	early []aim // at the opening of lives before the one that matters
-	lives []Life
-	last  aim
-	life  Life
-	check Ending
-	after Options // of the check
+	early  []aim // at the opening of lives before the one that matters
+	lives  []Life
+	last   aim
+	life   Life
+	check  Ending
+	after  Options // of the check
+	verify bool    // by the check
 }
+
+// inDatabase says the how-manieth round of its database, from 0, the n-th of a run
+// is, from 1.
+func (c *Config) inDatabase(n int) int { return (n - 1) % c.PerDatabase }
 
 // round draws the n-th round of a run, from 1.
 func (c *Config) round(n int, d Database) round {
@@ -140,7 +148,12 @@ func (c *Config) round(n int, d Database) round {
 	if r.last.phase == Opening || r.last.phase == Running || r.last.phase == Closing {
 		r.last.nth = 1 // which do not come again
 	}
+	if convert := pick(rng, c.Strategies...); rng.IntN(8) == 0 && c.inDatabase(n) > 0 {
+		r.last = aim{Converting, 1, r.last.fraction}
+		r.life.Convert = convert
+	}
 	r.check = pick(rng, Close, Abandon, Drop)
+	r.verify = rng.IntN(3) == 0
 	r.after = c.options(rng)
 	return r
 }
@@ -151,7 +164,7 @@ func (c *Config) life(rng *rand.Rand, d Database) Life {
 		Options:  c.options(rng),
 		Seed:     rng.Uint64(),
 		Patience: c.patience,
-		Maintain: pick(rng, nil, []Phase{Checkpointing}, []Phase{Compacting}, []Phase{Checkpointing, Compacting}),
+		Maintain: pick(rng, nil, []Phase{Checkpointing}, []Phase{Compacting}, []Phase{Checkpointing, Compacting}, []Phase{Verifying, Checkpointing}),
 		Busy:     rng.IntN(8) == 0,
 	}
 	if d.Workload == TPCC {

@@ -11,13 +11,15 @@ import (
 // Phase is what a child is doing, apart from its clients' transactions.
 type Phase string
 
-// The phases. Loading is for counts only, nothing aims at it.
+// The phases.
 const (
 	Starting      Phase = "starting" // the process is there, the call of Open is not
 	Opening       Phase = "opening"
 	Running       Phase = "running"
 	Checkpointing Phase = "checkpoint"
 	Compacting    Phase = "compaction"
+	Verifying     Phase = "verification" // beside the clients
+	Converting    Phase = "conversion"   // to another index strategy, instead of clients
 	Closing       Phase = "closing"
 	Closed        Phase = "closed"
 )

@@ -58,7 +58,7 @@ func (r *runner) run(ctx context.Context, start time.Time) error {
 }
 
 func (r *runner) round(ctx context.Context, n int) error {
-	if (n-1)%r.PerDatabase == 0 {
+	if r.inDatabase(n) == 0 {
 		if err := r.newDatabase(ctx, (n-1)/r.PerDatabase); err != nil {
 			return err
 		}
@@ -69,10 +69,13 @@ func (r *runner) round(ctx context.Context, n int) error {
 			return err
 		}
 	}
+	if plan.life.Convert != "" {
+		r.database.Strategy = "" // the one before or the one after
+	}
 	if err := r.kill(ctx, plan.last, &plan.life); err != nil {
 		return err
 	}
-	return r.check(ctx, Check{Database: r.database, Options: plan.after, Ending: plan.check})
+	return r.check(ctx, Check{Database: r.database, Options: plan.after, Ending: plan.check, Verify: plan.verify})
 }
 
 // newDatabase makes the n-th database, from 0, in place of the one before.

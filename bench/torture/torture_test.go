@@ -175,9 +175,9 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 func TestThePlanFollowsFromTheSeed(t *testing.T) {
-	c := Config{Seed: 5, Workloads: Workloads(), Strategies: []string{"a", "b"}}
+	c := Config{Seed: 5, PerDatabase: 10, Workloads: Workloads(), Strategies: []string{"a", "b"}}
 	aims, kinds := map[Phase]bool{}, map[string]bool{}
-	for n := range 100 {
+	for n := 1; n <= 100; n++ {
 		d := c.database(n, "d")
 		require.Equal(t, d, c.database(n, "d"))
 		kinds[d.Workload+" "+d.Strategy] = true
@@ -185,10 +185,11 @@ func TestThePlanFollowsFromTheSeed(t *testing.T) {
 		require.Equal(t, r, c.round(n, d))
 		require.Len(t, r.lives, len(r.early))
 		aims[r.last.phase] = true
-		require.Equal(t, r.last.phase == Closing, r.life.CloseAfter > 0)
+		require.Equal(t, r.last.phase == Converting, r.life.Convert != "")
+		require.False(t, r.last.phase == Converting && n%10 == 1, "there is no database yet")
 	}
 	require.Len(t, kinds, 4)
-	require.Len(t, aims, 5)
+	require.Len(t, aims, 6)
 	other := c
 	other.Seed++
 	require.NotEqual(t, c.round(1, Database{}), other.round(1, Database{}))

@@ -45,7 +45,7 @@ func (s stage) String() string {
 type clock map[Phase]time.Duration
 
 func newClock() clock {
-	return clock{Opening: 20 * time.Millisecond, Checkpointing: 20 * time.Millisecond, Compacting: 20 * time.Millisecond, Closing: 50 * time.Millisecond}
+	return clock{Opening: 20 * time.Millisecond, Checkpointing: 20 * time.Millisecond, Compacting: 20 * time.Millisecond, Converting: 40 * time.Millisecond, Closing: 50 * time.Millisecond}
 }
 
 // observe lets the newer count more.
