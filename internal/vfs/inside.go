@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
@@ -15,16 +16,17 @@ import (
 // below a directory.
 type insideFS struct {
 	osFS
-	dir string
+	dir   string
+	known *sync.Map // directories below dir that are none: looked at once
 }
 
 // Inside is OS for one who does not trust the content of a directory: below it
 // a symbolic link is refused with a fault.File wherever it stands in a path, so
 // no name below the directory leads out of it. Only removing and renaming work
 // on a link itself. The directory may be reached through links: its name is the
-// caller's. Links that somebody makes between the check and the operation are
-// not seen.
-func Inside(dir string) FS { return insideFS{dir: filepath.Clean(dir)} }
+// caller's. Links that somebody makes after the first look at a directory, or between
+// the check and the operation, are not seen.
+func Inside(dir string) FS { return insideFS{dir: filepath.Clean(dir), known: new(sync.Map)} }
 
 // check refuses a path that leads through a link below the directory.
 func (f insideFS) check(name string) error {
@@ -35,6 +37,9 @@ func (f insideFS) check(name string) error {
 	at := f.dir
 	for elem := range strings.SplitSeq(below, string(filepath.Separator)) {
 		at = filepath.Join(at, elem)
+		if _, ok := f.known.Load(at); ok {
+			continue
+		}
 		st, err := os.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the operation will say so
@@ -44,6 +49,9 @@ func (f insideFS) check(name string) error {
 		}
 		if st.Mode()&(fs.ModeSymlink|fs.ModeIrregular) != 0 {
 			return &fault.File{Kind: fault.ErrCorrupt, Path: at, Reason: "a link, which a database does not contain"}
+		}
+		if st.IsDir() {
+			f.known.Store(at, nil)
 		}
 	}
 	return nil
@@ -84,6 +92,7 @@ func (f insideFS) Remove(name string) error {
 	if err := f.checkParent(name); err != nil {
 		return err
 	}
+	f.known.Delete(filepath.Clean(name))
 	return f.osFS.Remove(name)
 }
 
@@ -91,6 +100,7 @@ func (f insideFS) Rename(from, to string) error {
 	if err := errors.Join(f.checkParent(from), f.checkParent(to)); err != nil {
 		return err
 	}
+	f.known.Delete(filepath.Clean(from))
 	return f.osFS.Rename(from, to)
 }
 
