@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle"
+	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
 // mappedRows make arrays and indexes of many pages.
@@ -210,6 +211,9 @@ var mappedAll = flag.Bool("mapped.all", false, "TestFaultInMapping cuts every se
 // the process lives, nothing wrong is answered, Close works, and when the file is
 // back everything is there.
 func TestFaultInMapping(t *testing.T) {
+	if !vfs.MapsFiles {
+		t.Skip("files are read, not mapped")
+	}
 	parts, places := []string{"array-1", "index-1-0", "index-1"}, []int64{0}
 	if *mappedAll {
 		parts, places = append(parts, "index-1-1", "index-1-2", "index-0", "array-0", ""), append(places, 2048, 4096, 12288, 40000)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -138,12 +137,6 @@ func (r *benchRig) reopen() {
 	var err error
 	r.ix, err = Strategy{}.Open(context.Background(), r.spec, r.sum)
 	require.NoError(r.b, err)
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func perOp(b *testing.B, start time.Duration, n int) {

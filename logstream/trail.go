@@ -35,7 +35,7 @@ func listSegments(fsys vfs.FS, dir string, g geometry) ([][]Position, error) {
 		if !ok {
 			continue
 		}
-		if stream >= g.streams || g.segmentOf(first) != first || first >= MaxPosition {
+		if stream >= g.streams || g.segmentOf(first) != first || first >= 2*MaxPosition { // space is prepared behind the end
 			return nil, g.foreign(joinPath(dir, name), "a segment by its name")
 		}
 		lists[stream] = append(lists[stream], first)

@@ -25,5 +25,3 @@ func syncDir(dir string) (err error) {
 	defer closeInto(d, &err)
 	return d.Sync()
 }
-
-func mapFile(name string) (Mapping, error) { return readMapping(osFS{}, name) }

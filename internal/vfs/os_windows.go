@@ -33,6 +33,3 @@ func syncDir(dir string) error {
 	_, err := os.Stat(dir)
 	return err
 }
-
-// mapFile reads the file: Windows does not let a mapped file be removed.
-func mapFile(name string) (Mapping, error) { return readMapping(osFS{}, name) }

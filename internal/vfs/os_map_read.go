@@ -1,0 +1,11 @@
+//go:build nommap || !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package vfs
+
+// MapsFiles says whether the file system of the operating system maps files, or
+// reads them instead.
+const MapsFiles = false
+
+// mapFile reads the file: with the tag nommap, and on systems where a mapping
+// would get in the way. Windows does not let a mapped file be removed.
+func mapFile(name string) (Mapping, error) { return readMapping(osFS{}, name) }
