@@ -3,7 +3,6 @@ package rekindle_test
 import (
 	"context"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,25 +55,21 @@ func TestVerifyOnline(t *testing.T) {
 }
 
 // TestVerifyOnlineFindsUnreadable: a file of the running database that cannot be read
-// is a finding with the name of that file.
+// is a finding with the name of that file, wherever in the file that is.
 func TestVerifyOnlineFindsUnreadable(t *testing.T) {
 	disk, _ := livedWith(t, rekindle.IndexStrategies()[0])
-	for _, pattern := range []string{"*.ria", "index-*", "suspects", "*.log"} {
-		broken := errorfs.Toggle(errorfs.If(errorfs.All(errorfs.Kind(vfs.OpReadAt), errorfs.PathGlob(pattern)), syscall.EIO))
-		db, _ := openItems(t, errorfs.Wrap(disk.CrashClone(nil, vfs.Kill), broken), rekindle.Options{ReadOnly: true})
+	for n := 1; n < 5; n++ {
+		match := errorfs.All(errorfs.Kind(vfs.OpReadAt), errorfs.PathGlob("*.ria"), errorfs.OnNth(n))
+		broken := errorfs.Toggle(errorfs.If(match, syscall.EIO))
+		db, _ := openItems(t, errorfs.Wrap(disk.CrashClone(nil, vfs.Kill), broken), rekindle.Options{CheckpointBytes: -1})
 		broken.On()
 		report, err := db.Verify(t.Context())
 		broken.Off()
 		require.NoError(t, err)
-		if pattern == "suspects" && !report.Damage() { // there are none
-			continue
-		}
-		require.True(t, report.Damage(), pattern)
-		matched := slices.ContainsFunc(report.Findings, func(f rekindle.Finding) bool {
-			ok, _ := path.Match(pattern, path.Base(f.Path))
-			return ok && strings.Contains(f.Reason, syscall.EIO.Error())
-		})
-		require.True(t, matched, "%s: %v", pattern, report.Findings)
+		require.Len(t, report.Findings, 1)
+		require.Equal(t, ".ria", path.Ext(report.Findings[0].Path))
+		require.Contains(t, report.Findings[0].Reason, syscall.EIO.Error())
+		require.True(t, report.Damage())
 		require.NoError(t, db.Close(t.Context()))
 	}
 }
