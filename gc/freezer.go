@@ -106,6 +106,7 @@ func (f *Freezer) freeze(ctx context.Context) bool {
 		return true
 	}
 	f.others()
+	defer f.thin()
 	f.makeDurable(ctx)
 	frozen := int64(0)
 	for last := f.round() + 2; f.round() <= last && ctx.Err() == nil; {
@@ -128,6 +129,14 @@ func (f *Freezer) freeze(ctx context.Context) bool {
 		f.Wake()
 	}
 	return frozen > 0
+}
+
+// thin gives back what frozen rows have left between others. What is free in the
+// arena otherwise counts for nothing here, but is in memory.
+func (f *Freezer) thin() {
+	if st := f.c.m.Arena.Stats(); st.Reserved-st.InUse > f.budget/16 {
+		f.c.m.Arena.Thin()
+	}
 }
 
 // makeDurable lets those rows go too that were committed a moment ago. If it fails

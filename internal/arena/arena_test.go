@@ -306,3 +306,35 @@ func TestStableBlocksGoBack(t *testing.T) {
 	require.LessOrEqual(t, a.Stats().Reserved, full.Reserved)
 	validate(t, a)
 }
+
+// TestThin: one block in each chunk does not keep the others' memory.
+func TestThin(t *testing.T) {
+	a := newArena(t, Config{})
+	const size, n = 1024, 40_000
+	var refs []Ref
+	for range n {
+		refs = append(refs, mustAlloc(t, a, 0, size))
+	}
+	full := a.Stats()
+	last := Ref(0)
+	var kept []Ref
+	for _, r := range refs {
+		if r>>chunkShift != last {
+			last = r >> chunkShift
+			kept = append(kept, r)
+			continue
+		}
+		a.Free(0, r, size)
+	}
+	quiesce(a)
+	require.Greater(t, a.Stats().Reserved, full.Reserved*3/4, "they keep their chunks")
+	a.Thin()
+	validate(t, a)
+	require.Less(t, a.Stats().Reserved, full.Reserved/4)
+	for range n - len(kept) {
+		mustAlloc(t, a, 0, size)
+	}
+	validate(t, a)
+	require.Equal(t, full.InUse, a.Stats().InUse)
+	require.LessOrEqual(t, a.Stats().Reserved, full.Reserved+2*ChunkSize, "the places are used again")
+}

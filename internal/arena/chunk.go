@@ -52,7 +52,8 @@ type span struct {
 	pages  uint8
 	state  state
 	lowest uint8 // no word of the bitmap before this one has a free block
-	_      [5]byte
+	absent bool  // of a page in no span: its memory went back to the system
+	_      [4]byte
 }
 
 type state uint8
@@ -84,6 +85,18 @@ func (h *header) makeSpan(first, pages int, class uint8) *span {
 	sp := &h[first]
 	sp.class, sp.pages = class, uint8(pages)
 	return sp
+}
+
+// present notes that pages are in memory, or will be when they are touched, and
+// returns how many of them had gone back.
+func (h *header) present(first, pages int) (n int) {
+	for i := first; i < first+pages; i++ {
+		if h[i].absent {
+			h[i].absent = false
+			n++
+		}
+	}
+	return n
 }
 
 // words is the bitmap of the slab at base. Only those words are ever used that

@@ -79,6 +79,10 @@
 // one page, so that they are often free; they lie in chunks of lasting blocks, which
 // then get no huge pages any more.
 //
+// A few blocks can keep a whole chunk, for instance rows in demand among others that
+// have left. Where memory is short, Thin therefore gives back the free pages of chunks
+// in use. The record of a free page says so; the chunk stays in its list.
+//
 // Trim, in a quiet moment, also takes back the spans that shards hold although
 // they are empty, and the empty chunk that release keeps against thrashing.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
@@ -27,6 +28,7 @@ type heap struct {
 	empty     int       // those of passing blocks that are wholly free
 	taken     int       // pages in spans
 	freePages int       // in the chunks in use, but for those of lasting blocks
+	absent    int       // of them, pages whose memory was given back
 	reserved  int64     // bytes of the chunks in use or on their way, without parked spans
 	vacant    []Ref     // chunks whose memory was given back
 	parked    Ref       // first span of stable blocks whose memory was given back
@@ -89,6 +91,7 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	c := hd.chunkRecord()
 	first := c.free.findRun(pages)
 	c.free.removeRun(first, pages)
+	h.absent -= hd.present(first, pages)
 	h.countFree(c, -pages)
 	h.relist(chunk, c)
 	hd.makeSpan(first, pages, class)
@@ -136,7 +139,9 @@ func (h *heap) findAny(n int) (chunk Ref, found bool) {
 
 // become makes a wholly free chunk one of passing or of lasting blocks.
 func (h *heap) become(chunk Ref, k kind) {
-	c := h.table.header(chunk).chunkRecord()
+	hd := h.table.header(chunk)
+	c := hd.chunkRecord()
+	h.absent -= hd.present(1, pagesPerChunk-1)
 	h.countFree(c, 1-pagesPerChunk)
 	h.convert(chunk, c, k)
 	h.countFree(c, pagesPerChunk-1)
@@ -231,10 +236,62 @@ func (h *heap) takeEmpty(keep, spare int) Ref {
 		return 0
 	}
 	chunk, _ := h.rooms[passing].find(pagesPerChunk - 1)
-	h.unlink(h.table.header(chunk).chunkRecord())
+	hd := h.table.header(chunk)
+	h.absent -= hd.present(1, pagesPerChunk-1)
+	h.unlink(hd.chunkRecord())
 	h.chunks--
 	h.freePages -= pagesPerChunk - 1
 	return chunk
+}
+
+// thinRun is the shortest run of free pages that is given back from within a chunk.
+const thinRun = 16
+
+// thin gives free pages back that are no stock, from chunks that are in use.
+func (h *heap) thin() {
+	for n := range h.table.length.Load() {
+		if !h.thinChunk(chunkRef(n)) {
+			return
+		}
+	}
+}
+
+// thinChunk reports whether there are more free pages than the stock needs.
+func (h *heap) thinChunk(chunk Ref) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.freePages-h.absent <= h.ahead() {
+		return false
+	}
+	hd := h.table.header(chunk)
+	c := hd.chunkRecord()
+	if c.longest < thinRun || c.kind == lasting { // or it is full, or vacated
+		return true
+	}
+	for first := c.free.next(0); first < pagesPerChunk; {
+		end := c.free.nextGap(first)
+		if end-first >= thinRun {
+			h.discardRun(hd, chunk, first, end)
+		}
+		first = c.free.next(end)
+	}
+	return true
+}
+
+// discardRun gives those of a run of free pages back that are in memory.
+func (h *heap) discardRun(hd *header, chunk Ref, first, end int) {
+	n := 0
+	for i := first; i < end; i++ {
+		if !hd[i].absent {
+			hd[i].absent = true
+			n++
+		}
+	}
+	if n > 0 {
+		base := h.table.memory(chunk)
+		discardPages(base, unsafe.Add(base, first<<pageShift), (end-first)<<pageShift)
+		h.absent += n
+	}
 }
 
 // vacate gives the memory of a chunk that is in no list back to the system.
@@ -281,6 +338,7 @@ func (h *heap) spare() (Ref, error) {
 	if n := len(h.vacant); n > 0 {
 		chunk := h.vacant[n-1]
 		h.vacant = h.vacant[:n-1]
+		advise(h.table.memory(chunk), true) // again: holes may have been made in it
 		return chunk, nil
 	}
 	memory, err := mapChunk(h.table.length.Load() > 0)
@@ -308,7 +366,7 @@ func (h *heap) stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Stats{
-		Reserved:  h.reserved,
+		Reserved:  h.reserved - int64(h.absent)<<pageShift,
 		InUse:     h.inUse.Load(),
 		Requested: h.requested.Load(),
 		Chunks:    h.chunks,
@@ -329,6 +387,6 @@ func (h *heap) close() error {
 	}
 	h.table.reset()
 	h.rooms = [kinds]roomList{}
-	h.reserved, h.chunks, h.parked = 0, 0, 0
+	h.reserved, h.chunks, h.parked, h.absent = 0, 0, 0, 0
 	return errors.Join(errs...)
 }

@@ -78,6 +78,7 @@ func validate(t *testing.T, a *Arena) {
 	require.Equal(t, a.heap.chunks, v.chunks, "chunks in use")
 	require.Equal(t, int64(v.chunks)*ChunkSize-parked, a.heap.reserved)
 	require.Equal(t, a.heap.freePages, v.free, "free pages")
+	require.Equal(t, a.heap.absent, v.absent, "free pages that are not in memory")
 	require.Equal(t, a.heap.empty, v.empty, "wholly free chunks")
 	require.Equal(t, a.Stats().InUse, v.inUse, "bytes in use")
 }
@@ -88,6 +89,7 @@ type validator struct {
 	listed, vacant      map[Ref]bool
 	parked              map[Ref]bool
 	chunks, free, empty int
+	absent              int
 	inUse               int64
 }
 
@@ -121,6 +123,10 @@ func (v *validator) chunk(chunk Ref) {
 	for page := 1; page < pagesPerChunk; {
 		if c.free[page>>6]>>(page&63)&1 == 1 {
 			*free++
+			if hd[page].absent {
+				require.NotEqual(v, lasting, c.kind)
+				v.absent++
+			}
 			page++
 			continue
 		}
@@ -146,6 +152,7 @@ func (v *validator) kind(sp *span) kind {
 func (v *validator) span(hd *header, chunk Ref, page int) {
 	sp, base := &hd[page], chunk|Ref(page)<<pageShift
 	for i := range int(sp.pages) {
+		require.False(v, hd[page+i].absent, "page in a span, but not in memory")
 		require.Equal(v, page, int(hd[page+i].first))
 		require.Equal(v, page+i, hd.chunkRecord().free.nextGap(page+i), "page is free and in a span")
 	}

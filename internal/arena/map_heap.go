@@ -12,6 +12,7 @@ func mapChunk(bool) (unsafe.Pointer, error) {
 }
 
 func unmapChunk(unsafe.Pointer) error { return nil }
+func advise(unsafe.Pointer, bool)     {}
 func populate(unsafe.Pointer)         {}
 func discard(unsafe.Pointer)          {}
 

@@ -22,6 +22,9 @@ func unmapChunk(p unsafe.Pointer) error {
 	return windows.VirtualFree(uintptr(p), 0, windows.MEM_RELEASE)
 }
 
+// advise does nothing: the system chooses page sizes itself.
+func advise(unsafe.Pointer, bool) {}
+
 func populate(p unsafe.Pointer) { touch(p) }
 
 // discard tells the system that the content need not be kept. Refusal costs

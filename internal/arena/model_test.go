@@ -148,6 +148,10 @@ func TestModel(t *testing.T) {
 			m.arena.Trim()
 			m.check()
 		}
+		if round%2 == 0 {
+			m.arena.Thin()
+			m.check()
+		}
 	}
 	for len(m.live) > 0 {
 		m.free()
