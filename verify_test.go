@@ -74,6 +74,27 @@ func TestVerifyOnlineFindsUnreadable(t *testing.T) {
 	}
 }
 
+// TestVerifyOnlineFindsUnreadableFolder: nor does it matter which look at the folder of
+// the log fails.
+func TestVerifyOnlineFindsUnreadableFolder(t *testing.T) {
+	disk, _ := livedWith(t, rekindle.IndexStrategies()[0])
+	for n := 1; ; n++ {
+		match := errorfs.All(errorfs.Kind(vfs.OpList), errorfs.PathGlob("db/log"), errorfs.OnNth(n))
+		failing := errorfs.Count(errorfs.If(match, syscall.EIO))
+		broken := errorfs.Toggle(failing)
+		db, _ := openItems(t, errorfs.Wrap(disk.CrashClone(nil, vfs.Kill), broken), rekindle.Options{CheckpointBytes: -1})
+		broken.On()
+		report, err := db.Verify(t.Context())
+		broken.Off()
+		require.NoError(t, db.Close(t.Context()))
+		if failing.Injected() == 0 {
+			require.Greater(t, n, 2, "looks seen")
+			return
+		}
+		require.True(t, err != nil || report.Damage(), "look %d", n)
+	}
+}
+
 // TestVerifyOnlineFindsDamage harms a running database file by file.
 func TestVerifyOnlineFindsDamage(t *testing.T) {
 	disk, want := livedWith(t, rekindle.IndexStrategies()[0])

@@ -71,11 +71,14 @@ func (c *Checkpointer) Verify(ctx context.Context) (*VerifyReport, error) {
 	return &v.VerifyReport, err
 }
 
-// stillNeeded returns the files that are there for good reason now.
+// stillNeeded returns the files that are there for good reason now, and the folders.
 func (c *Checkpointer) stillNeeded() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	needed := map[string]bool{filepath.Join(c.dir, currentName): true, filepath.Join(c.dir, manifestName(c.manifest.number)): true}
+	needed := map[string]bool{filepath.Clean(c.dir): true}
+	for _, name := range []string{currentName, manifestName(c.manifest.number), LogDir, checkpointDir} {
+		needed[filepath.Join(c.dir, name)] = true
+	}
 	for _, k := range c.needs() {
 		for name := range k.Files {
 			needed[filepath.Join(c.dir, filepath.FromSlash(name))] = true
