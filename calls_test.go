@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"iter"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,6 +92,10 @@ func api() map[string]func(h *handles) error {
 			}
 			return tx.Rollback()
 		},
+		"DB.Backup": func(h *handles) error {
+			_, err := h.db.Backup(h.ctx, fmt.Sprint(h.dir, "-copy-", rand.Uint64()))
+			return err
+		},
 		"DB.Checkpoint":       func(h *handles) error { return h.db.Checkpoint(h.ctx) },
 		"DB.Close":            func(h *handles) error { return h.db.Close(h.ctx) },
 		"DB.Compact":          func(h *handles) error { return h.db.Compact(h.ctx) },
@@ -102,6 +107,7 @@ func api() map[string]func(h *handles) error {
 		"DB.Table":            func(h *handles) error { _, err := h.db.Table("items"); return err },
 		"DB.Tables":           func(h *handles) error { h.db.Tables(); return nil },
 		"DB.Update":           func(h *handles) error { return h.db.Update(h.ctx, nothing) },
+		"DB.Verify":           func(h *handles) error { _, err := h.db.Verify(h.ctx); return err },
 		"DB.View":             func(h *handles) error { return h.db.View(h.ctx, nothing) },
 
 		"Tx.Commit":        func(h *handles) error { return h.tx.Commit(h.ctx) },
