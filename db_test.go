@@ -19,7 +19,7 @@ type item struct {
 	Note  *string
 }
 
-func openItems(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *rekindle.Table[item]) {
+func openItems(t testing.TB, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *rekindle.Table[item]) {
 	t.Helper()
 	db, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func openItems(t *testing.T, fs vfs.FS, o rekindle.Options) (*rekindle.DB, *reki
 	return db, items
 }
 
-func update(t *testing.T, db *rekindle.DB, fn func(tx *rekindle.Tx)) {
+func update(t testing.TB, db *rekindle.DB, fn func(tx *rekindle.Tx)) {
 	t.Helper()
 	require.NoError(t, db.Update(t.Context(), func(tx *rekindle.Tx) error {
 		fn(tx)
@@ -36,7 +36,7 @@ func update(t *testing.T, db *rekindle.DB, fn func(tx *rekindle.Tx)) {
 	}))
 }
 
-func allItems(t *testing.T, db *rekindle.DB, items *rekindle.Table[item]) []item {
+func allItems(t testing.TB, db *rekindle.DB, items *rekindle.Table[item]) []item {
 	t.Helper()
 	var all []item
 	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {

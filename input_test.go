@@ -210,7 +210,7 @@ func TestWrongOptions(t *testing.T) {
 // what it holds.
 func lived(t *testing.T) (*vfs.Mem, []item) { return livedWith(t, "rebuild") }
 
-func livedWith(t *testing.T, strategy string) (*vfs.Mem, []item) {
+func livedWith(t testing.TB, strategy string) (*vfs.Mem, []item) {
 	fs := vfs.NewMem()
 	db, items := openItems(t, fs, rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1, IndexStrategy: strategy})
 	for i := range int64(60) {
@@ -239,7 +239,7 @@ func alter(t *testing.T, disk *vfs.Mem, name string, change func([]byte) []byte)
 	require.NoError(t, f.Close())
 }
 
-func only(t *testing.T, disk *vfs.Mem, pattern string) string {
+func only(t testing.TB, disk *vfs.Mem, pattern string) string {
 	t.Helper()
 	var names []string
 	for name := range disk.Dump() {

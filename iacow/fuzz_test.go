@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/alloctest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -105,7 +106,7 @@ func FuzzFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, newer []byte, at uint16, flip byte) {
 		damaged := slices.Clone(older)
 		damaged[int(at)%len(damaged)] ^= flip
-		hostile(t, damaged, newer)
+		alloctest.Bound(t, 8<<20, 100, len(damaged)+len(newer), func() { hostile(t, damaged, newer) })
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/alloctest"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
@@ -128,7 +129,9 @@ func FuzzImage(f *testing.F) {
 		if len(older)+len(newer) > 1<<20 {
 			t.Skip()
 		}
-		hostile(t, append([]byte(nil), older...), append([]byte(nil), newer...))
+		alloctest.Bound(t, 8<<20, 100, len(older)+len(newer), func() {
+			hostile(t, append([]byte(nil), older...), append([]byte(nil), newer...))
+		})
 	})
 }
 

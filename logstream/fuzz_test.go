@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/alloctest"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
@@ -186,10 +187,13 @@ func FuzzScan(f *testing.F) {
 		so := scanOptions(o)
 		so.FS = clone
 		var last uint64
-		_, err := Scan(context.Background(), so, func(g *Group) error {
-			require.Greater(t, g.CTS, last)
-			last = g.CTS
-			return g.Records(func(Address, Record) error { return nil })
+		var err error
+		alloctest.Bound(t, 16<<20, 10, len(content), func() {
+			_, err = Scan(context.Background(), so, func(g *Group) error {
+				require.Greater(t, g.CTS, last)
+				last = g.CTS
+				return g.Records(func(Address, Record) error { return nil })
+			})
 		})
 		if err != nil {
 			var file *fault.File

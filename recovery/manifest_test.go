@@ -10,6 +10,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/alloctest"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
@@ -297,7 +298,9 @@ func FuzzManifest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := parseBytes(data)
+		var m *Manifest
+		var err error
+		alloctest.Bound(t, 64<<10, 200, len(data), func() { m, err = parseBytes(data) })
 		if err != nil {
 			require.True(t, errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrFormat), "%v", err)
 			return
@@ -342,6 +345,9 @@ func FuzzSuspects(f *testing.F) {
 	f.Add(suspectsFile(1))
 	f.Add(suspectsFile(3))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		alloctest.Bound(t, 64<<10, 1, len(data), func() {
+			_ = parseSuspects("s", data, testHeader.DatabaseID, func(txn.Garbage) {})
+		})
 		var list suspectList
 		if parseSuspects("s", data, testHeader.DatabaseID, list.add) == nil && list.count > 0 {
 			require.Equal(t, data, list.finish(testHeader.DatabaseID))
