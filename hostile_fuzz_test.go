@@ -25,6 +25,7 @@ func FuzzCheckpointRecord(f *testing.F) {
 	next := at + 24 + int(binary.LittleEndian.Uint32(manifest[at+4:]))
 	f.Add(string(manifest[at+24 : next]))
 	f.Add(string(manifest[next+24:]))
+	f.Add(`{"checkpoint":2,"cts":21,"round":41,"replay":[21504],"ends":[21700]}`) // ends in front of the tables
 	f.Add(`{"checkpoint":2,"cts":1,"round":1,"replay":[0],"ends":[0],"tables":null,"live":null}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		if !json.Valid([]byte(body)) {

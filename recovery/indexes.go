@@ -56,7 +56,7 @@ func (s *State) OpenIndexes(ctx context.Context, log *logstream.Log, t *txn.Tabl
 		if len(missing) == 0 {
 			return nil
 		}
-		b := &indexBuild{ctx: ctx, t: t, reader: logstream.NewReader(log), report: report, progress: s.progress, recycles: !s.Strategy.Persistent()}
+		b := &indexBuild{ctx: ctx, t: t, log: log, reader: logstream.NewReader(log), report: report, progress: s.progress, recycles: !s.Strategy.Persistent()}
 		if err := b.run(missing, s.Strategy, spec); err != nil {
 			return errors.Join(err, closeAll(t.Indexes))
 		}
@@ -151,6 +151,7 @@ func closeAll(indexes []index.Index) error {
 type indexBuild struct {
 	ctx      context.Context
 	t        *txn.Table
+	log      *logstream.Log
 	reader   *logstream.Reader
 	report   *Report
 	progress func(string, int64, int64)
@@ -207,7 +208,7 @@ func (b *indexBuild) readChunk() error {
 			return b.ctx.Err()
 		}
 		if err := b.readRow(s); err != nil {
-			return err
+			return inRecord(b.log, s.address, err)
 		}
 	}
 	b.report.RowsScanned += int64(len(b.chunk))

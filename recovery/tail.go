@@ -36,12 +36,23 @@ func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(row
 				err = a.apply(record)
 			}
 			if err != nil {
-				return fmt.Errorf("tail record at %v: %w", address, err)
+				return fmt.Errorf("tail record at %v: %w", address, inRecord(log, address, err))
 			}
 		}
 		s.tail = nil
 		return a.flush()
 	})
+}
+
+// inRecord gives the error for what is wrong with the content of a record the
+// file and the offset of the record, if it has none.
+func inRecord(log *logstream.Log, address logstream.Address, err error) error {
+	var file *fault.File
+	if !errors.Is(err, fault.ErrCorrupt) || errors.As(err, &file) {
+		return err
+	}
+	path, offset := log.Place(address)
+	return &fault.File{Kind: fault.ErrCorrupt, Path: path, Offset: offset, Reason: err.Error()}
 }
 
 type tailApplier struct {
