@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +107,34 @@ func TestCompactEndsBesideWriters(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Check(t.Context(), nil))
 	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestOneFlushServesManySegments: where segments hold a live row each, their rows
+// move together.
+func TestOneFlushServesManySegments(t *testing.T) {
+	fs := vfs.NewMem()
+	p := newPopulation(t, fs, rekindle.Options{})
+	const segments = 40
+	for id := range int64(segments) {
+		p.put(1000+id, 100)
+		p.repeat(20, func() { p.put(7, 4000) })
+	}
+	for range 2 { // which both have all of that behind them
+		require.NoError(t, p.db.Checkpoint(t.Context()))
+		p.put(7, 100)
+	}
+	var flushes atomic.Int64
+	fs.OnOp(func(_ int, op vfs.Op) error {
+		if op.Kind == vfs.OpDatasync && strings.HasSuffix(op.Path, ".log") {
+			flushes.Add(1)
+		}
+		return nil
+	})
+	require.NoError(t, p.db.Compact(t.Context()))
+	require.GreaterOrEqual(t, p.db.Stats().CompactedRows, int64(segments/2))
+	require.Less(t, flushes.Load(), int64(segments/4))
+	p.check()
+	require.NoError(t, p.db.Close(t.Context()))
 }
 
 // TestFallbackKeepsItsSegments: what the checkpoint before the last one counts on

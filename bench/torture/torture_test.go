@@ -158,7 +158,9 @@ func TestAChildThatFails(t *testing.T) {
 	for mode, want := range map[string]error{"mute": errHung, "ends": errEnded, "babbles": errBabble} {
 		t.Run(mode, func(t *testing.T) {
 			c := testConfig(t, mode)
-			c.patience, c.grace = 300*time.Millisecond, time.Millisecond
+			if want == errHung {
+				c.patience, c.grace = 300*time.Millisecond, time.Millisecond
+			}
 			_, err := Run(t.Context(), c)
 			require.ErrorIs(t, err, want)
 			require.ErrorContains(t, err, "round 1")
