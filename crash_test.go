@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -338,7 +339,30 @@ func (c *cutChecker) check(number int, cut powerCut) error {
 	if number%c.deep == 0 {
 		depth = 1
 	}
+	if number%8 == 0 {
+		if err := c.verifyLog(cut.disk); err != nil {
+			return err
+		}
+	}
 	return c.recover(cut, depth)
+}
+
+// verifyLog takes nothing for damage that a power cut leaves of the log.
+func (c *cutChecker) verifyLog(disk *vfs.Mem) error {
+	if _, err := disk.Stat("/db/CURRENT"); err != nil { // there is no database yet
+		return nil
+	}
+	o := c.o
+	report, err := rekindle.Verify(c.ctx, "/db", o.OnFS(disk))
+	if err != nil {
+		return err
+	}
+	for _, f := range report.Findings {
+		if f.Damage() && strings.HasSuffix(f.Path, ".log") {
+			err = errors.Join(err, fmt.Errorf("damage found: %v", f))
+		}
+	}
+	return err
 }
 
 // recover opens what a power cut has left and looks at everything. Before the

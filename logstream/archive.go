@@ -84,6 +84,13 @@ func OpenArchive(o ScanOptions, until []Position) (*Archive, error) {
 	return a, nil
 }
 
+// Removed says that meanwhile segments before from may have been removed.
+func (a *Archive) Removed(from []Position) {
+	for s, p := range from {
+		a.from[s] = max(a.from[s], p)
+	}
+}
+
 // Close closes the files.
 func (a *Archive) Close() {
 	for _, t := range a.trails {

@@ -49,6 +49,7 @@ type surveyor struct {
 	groups map[uint64]*foundGroup
 	cuts   []cut         // frames of which some records are lost
 	ends   []segmentRest // where the rounds of segments end
+	inner  []segmentRest // what is wrong inside a round whose header is sound, and headers of segments
 }
 
 // foundGroup is a transaction of several parts.
@@ -97,6 +98,7 @@ func (a *Archive) Survey(ctx context.Context, fn func(Change)) (*Survey, error) 
 		}
 	}
 	s.judgeEnds()
+	s.judgeInner()
 	s.settleCuts()
 	s.settleGroups()
 	s.joinRuns()
@@ -135,7 +137,7 @@ func (s *surveyor) segment(t *trail, first Position) error {
 		return err
 	}
 	if f := t.flaws[first]; !usable && (f != flawZero || w.rounds > 0) {
-		s.damage(t, first, t.dataStart(first), "segment header: "+string(f))
+		w.flawed(first, t.dataStart(first), "segment header: "+f)
 	}
 	return nil
 }
@@ -149,9 +151,26 @@ func (s *surveyor) judgeEnds() {
 			continue
 		}
 		if r.used {
-			first := r.t.segmentOf(r.from)
-			s.Torn = append(s.Torn, &fault.File{Kind: fault.ErrCorrupt, Path: r.t.path(first),
-				Offset: int64(r.from - first), Length: int64(r.to - r.from), Reason: "the torn end of the log: " + string(r.reason)})
+			s.torn(&r)
+		}
+	}
+}
+
+func (s *surveyor) torn(r *segmentRest) {
+	first := r.t.segmentOf(r.from)
+	s.Torn = append(s.Torn, &fault.File{Kind: fault.ErrCorrupt, Path: r.t.path(first),
+		Offset: int64(r.from - first), Length: int64(r.to - r.from), Reason: "the torn end of the log: " + string(r.reason)})
+}
+
+// judgeInner tells damage from the last round, which was being written: of that,
+// and of its segment, the header may be there and the rest not, or the other way
+// round.
+func (s *surveyor) judgeInner() {
+	for _, r := range s.inner {
+		if r.from < s.proven[r.t.stream] {
+			s.damage(r.t, r.from, r.to, string(r.reason))
+		} else {
+			s.torn(&r)
 		}
 	}
 }

@@ -132,8 +132,14 @@ func (w *walk) take(r *round) {
 	w.mend(r.framesAt(), r.framesAt()+Position(r.length), r.last)
 	w.lo = r.last + 1
 	if padding := w.window.bytes(r.framesAt()+Position(r.length), r.span()-roundHeaderBytes(w.t.streams)-r.length); !allZero(padding) {
-		w.damage(w.t, r.framesAt()+Position(r.length), r.end(), "not zero between two rounds; no data are concerned")
+		w.flawed(r.framesAt()+Position(r.length), r.end(), "not zero between two rounds; no data are concerned")
 	}
+}
+
+// flawed notes that [p, end), inside a round or the segment's header, is not as it
+// should be.
+func (w *walk) flawed(p, end Position, reason flaw) {
+	w.inner = append(w.inner, segmentRest{w.t, p, end, true, reason})
 }
 
 // lifeAt is the part of the seeds of frames that stands for their incarnation.
@@ -227,7 +233,7 @@ func (w *walk) gap(p, next Position, hi uint64) {
 		return
 	}
 	if next <= w.round.end() { // else it was reported with its round
-		w.damage(w.t, p, next, "frame: checksum mismatch")
+		w.flawed(p, next, "frame: checksum mismatch")
 	}
 	if len(b) < frmHeader {
 		return

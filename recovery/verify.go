@@ -45,7 +45,7 @@ func Verify(ctx context.Context, files vfs.FS, dir string) (*VerifyReport, error
 	if err := v.checkpoints(ctx); err != nil {
 		return &v.VerifyReport, err
 	}
-	if err := v.log(ctx, nil); err != nil {
+	if err := v.log(ctx, nil, nil); err != nil {
 		return &v.VerifyReport, err
 	}
 	if err := v.tail(ctx); err != nil {
@@ -65,10 +65,21 @@ func (c *Checkpointer) Verify(ctx context.Context) (*VerifyReport, error) {
 		err = v.checkpoints(ctx)
 	}
 	if err == nil {
-		err = v.log(ctx, c.Log.DurableEnds())
+		err = v.log(ctx, c.Log.DurableEnds(), c.oldestReplay)
 	}
 	v.forgetRemoved(c.stillNeeded())
 	return &v.VerifyReport, err
+}
+
+// oldestReplay returns the positions before which segments may have been removed by
+// now.
+func (c *Checkpointer) oldestReplay() []logstream.Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.kept) == 0 {
+		return nil
+	}
+	return c.kept[0].Replay
 }
 
 // stillNeeded returns the files that are there for good reason now, and the folders.
@@ -249,8 +260,9 @@ func (v *verifier) record(_ context.Context, c *Checkpoint, _ string) error {
 }
 
 // log reads all segments. Of a log that is being written, until says what is
-// durable.
-func (v *verifier) log(ctx context.Context, until []logstream.Position) error {
+// durable, and removed before which positions segments may have gone; it is asked
+// once it is known which there are.
+func (v *verifier) log(ctx context.Context, until []logstream.Position, removed func() []logstream.Position) error {
 	o := scanOptions(v.files, v.dir, &v.header, nil)
 	if n := len(v.kept); n > 0 {
 		o.From, o.Proven = v.kept[0].Replay, v.kept[n-1].Ends
@@ -260,6 +272,9 @@ func (v *verifier) log(ctx context.Context, until []logstream.Position) error {
 		return err
 	}
 	defer archive.Close()
+	if removed != nil {
+		archive.Removed(removed())
+	}
 	survey, err := archive.Survey(ctx, nil)
 	if err != nil {
 		return err
