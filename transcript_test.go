@@ -61,7 +61,7 @@ func (tr *transcript) check(t *testing.T, name string) {
 
 // variable is what differs from run to run: places and sizes of writes to
 // files with checksums in decimal.
-var variable = regexp.MustCompile(`(write \S*(?:MANIFEST|ria)\S*) \[.*\)`)
+var variable = regexp.MustCompile(`(write \S*(?:MANIFEST|ria|record)\S*) \[.*\)`)
 
 func TestTranscript(t *testing.T) {
 	tr := &transcript{}
