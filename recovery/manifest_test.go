@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -287,6 +288,39 @@ func TestManifestRefusesUnsoundRecords(t *testing.T) {
 		require.ErrorIs(t, err, fault.ErrCorrupt, name)
 		require.ErrorContains(t, err, "manifest record 2", name)
 	}
+}
+
+// TestUnfinishedRecord: what a power cut leaves of the last record is told from
+// damage to a whole one.
+func TestUnfinishedRecord(t *testing.T) {
+	data, err := AppendRecord(nil, 0, testHeader)
+	require.NoError(t, err)
+	start := len(data)
+	c := testCheckpoint(1)
+	for range 30 {
+		c.Tables[0].Files = append(c.Tables[0].Files, c.Tables[0].Files[0])
+	}
+	data, err = AppendRecord(data, 1, c)
+	require.NoError(t, err)
+	judge := func(data []byte) bool {
+		flaws := readRemains("m", data).Flaws
+		require.Len(t, flaws, 1)
+		return unfinished(data, flaws[0])
+	}
+	for at := start + 1; at < len(data); at++ {
+		require.True(t, judge(data[:at]), "cut at %d", at)
+	}
+	for sector := start - start%512 + 512; sector < len(data); sector += 512 {
+		torn := bytes.Clone(data)
+		clear(torn[sector:min(sector+512, len(data))])
+		require.True(t, judge(torn), "without the sector at %d", sector)
+	}
+	for bit := 8 * start; bit < 8*len(data); bit++ {
+		flipped := bytes.Clone(data)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		require.False(t, judge(flipped), "bit %d", bit)
+	}
+	require.False(t, judge(slices.Insert(bytes.Clone(data), start, 'x')), "damage before a sound record")
 }
 
 func FuzzManifest(f *testing.F) {

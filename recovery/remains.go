@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -37,6 +38,34 @@ func readRemains(path string, data []byte) (r remains) {
 		r.flaw(path, start, in.at-start, "no manifest record")
 	}
 	return r
+}
+
+// sectorBytes is what a power cut takes or leaves as a whole.
+const sectorBytes = 512
+
+// unfinished reports whether a flaw is a record at the end of a manifest file that
+// was being written: it is cut, or a sector of it has not come and holds zeros. A
+// whole record has no such sector, because text has no zeros, and one that is only
+// said to be longer has the whole text.
+func unfinished(data []byte, flaw *fault.File) bool {
+	record := data[flaw.Offset:]
+	if flaw.Length != int64(len(record)) {
+		return false // nothing is written behind one that was not finished
+	}
+	if len(record) < recordHeader {
+		return true
+	}
+	if cut := int64(binary.LittleEndian.Uint32(record[4:])) > int64(len(record)-recordHeader); cut && !json.Valid(record[recordHeader:]) {
+		return true
+	}
+	for at := int(flaw.Offset); at < len(data); {
+		next := min(at-at%sectorBytes+sectorBytes, len(data))
+		if len(bytes.Trim(data[at:next], "\x00")) == 0 {
+			return true
+		}
+		at = next
+	}
+	return false
 }
 
 func (r *remains) flaw(path string, at, length int64, reason string) {

@@ -129,7 +129,11 @@ func (v *verifier) manifest() (usable bool, err error) {
 	v.count(currentName, int64(len(manifestName(m.Number))+1))
 	v.count(manifestName(m.Number), int64(len(data)))
 	for _, flaw := range readRemains(v.path(manifestName(m.Number)), data).Flaws {
-		v.Findings = append(v.Findings, findingOf(flaw, "", "the checkpoint in it is lost"))
+		f := findingOf(flaw, "", "the checkpoint in it is lost")
+		if unfinished(data, flaw) {
+			f.Kind, f.Effect = Torn, "the checkpoint in it was not complete: the one before it serves"
+		}
+		v.Findings = append(v.Findings, f)
 	}
 	v.header = m.Header
 	v.kept = m.Checkpoints[max(0, len(m.Checkpoints)-gc.KeptCheckpoints):]

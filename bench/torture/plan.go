@@ -154,7 +154,7 @@ func (c *Config) round(n int, d Database) round {
 	}
 	r.check = pick(rng, Close, Abandon, Drop)
 	// A torn record at the end of the manifest passes for damage.
-	r.verify = rng.IntN(3) == 0 && c.PowerCut == nil
+	r.verify = rng.IntN(3) == 0
 	r.after = c.options(rng)
 	return r
 }
