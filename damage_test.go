@@ -701,3 +701,29 @@ func typedDamage(err error) bool {
 	var file *rekindle.FileError
 	return errors.As(err, &file) && file.Path != "" && !errors.Is(err, context.DeadlineExceeded)
 }
+
+// TestLostRecordProvesEnd: of a closed database the last record of the manifest
+// and the end of the log are lost. The record in the checkpoint's folder says that
+// there was more.
+func TestLostRecordProvesEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1}
+	db, items := openItems(t, fs, o)
+	var early map[string][]byte
+	for i := range int64(3) {
+		require.NoError(t, db.Checkpoint(t.Context()))
+		early = fs.Dump()
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: i, Name: fmt.Sprint(i)})) })
+	}
+	require.NoError(t, db.Close(t.Context()))
+	for name, content := range early {
+		if kind := kindOf(name); kind == "MANIFEST" || kind == "log segment" {
+			overwrite(t, fs, name, content)
+		}
+	}
+	_, err := rekindle.Open(t.Context(), "/db", o.OnFS(fs))
+	require.ErrorIs(t, err, rekindle.ErrCorrupt)
+	report, err := rekindle.Verify(t.Context(), "/db", o.OnFS(fs))
+	require.NoError(t, err)
+	require.True(t, report.Damage())
+}

@@ -51,7 +51,7 @@ type State struct {
 	manifest uint64               // number of the current manifest file
 	kept     []Checkpoint         // newest last
 	base     *Checkpoint          // the one recovered from, nil for none
-	proven   []logstream.Position // per stream: what the newest checkpoint knew to be durable, also if it cannot be used
+	proven   []logstream.Position // per stream: what the newest checkpoint knew to be durable, also if it cannot be used or is lost
 	images   map[rowid.Table]*indirection.Image
 
 	tail    []logstream.Address // records of the tail that change index entries
@@ -232,8 +232,8 @@ func advise(err error) error {
 
 // mapArrays opens the array files of the newest checkpoint that is whole.
 func (s *State) mapArrays(ctx context.Context) error {
-	if n := len(s.kept); n > 0 {
-		s.proven = s.kept[n-1].Ends
+	if err := s.proveEnds(); err != nil {
+		return err
 	}
 	var failures []error
 	for i := len(s.kept) - 1; i >= 0; i-- {
@@ -259,6 +259,50 @@ func (s *State) mapArrays(ctx context.Context) error {
 		return nil
 	}
 	return advise(errors.Join(failures...))
+}
+
+// proveEnds finds out what is known about the end of the log. The record in a
+// checkpoint's folder is written once the log is durable and before the manifest has
+// it: it proves how far the log went also where the manifest lost it.
+func (s *State) proveEnds() error {
+	s.proven = make([]logstream.Position, s.Header.LogStreams)
+	known := uint64(0)
+	if n := len(s.kept); n > 0 {
+		copy(s.proven, s.kept[n-1].Ends)
+		known = s.kept[n-1].Number
+	}
+	newest, err := newestFolder(s.cfg.FS, s.path(checkpointDir))
+	if err != nil || newest <= known {
+		return err
+	}
+	m, err := openManifest(s.cfg.FS, s.path(filepath.FromSlash(recordFileName(newest))))
+	switch {
+	case err != nil && damaged(err): // a crash has left it
+		return nil
+	case err != nil:
+		return err
+	case m.DatabaseID != s.Header.DatabaseID || m.LogStreams != s.Header.LogStreams || len(m.Checkpoints) == 0:
+		return nil
+	}
+	for stream, end := range m.Checkpoints[0].Ends {
+		s.proven[stream] = max(s.proven[stream], end)
+	}
+	return nil
+}
+
+// newestFolder returns the highest number of a checkpoint that has a folder, 0 if
+// none has.
+func newestFolder(files vfs.FS, dir string) (newest uint64, err error) {
+	names, err := files.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	for _, name := range names {
+		if n, ok := parseNumber(name); ok {
+			newest = max(newest, n)
+		}
+	}
+	return newest, err
 }
 
 // requireSegments makes sure that the log segments which rows of a checkpoint lie
