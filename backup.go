@@ -22,7 +22,8 @@ type BackupResult = recovery.BackupResult
 // complete one if only its lock could not be let go of. ErrReadOnly on a read-only
 // database, ErrInvalidOptions if the directory is not empty.
 //
-// The copy has the identity of the original: their files must not be mixed.
+// The copy has the identity of the original: their files must not be mixed. Verify
+// notices it if they are, Open not always.
 func (db *DB) Backup(ctx context.Context, dir string) (BackupResult, error) {
 	return db.backup(ctx, db.files.FS, dir)
 }

@@ -21,9 +21,9 @@ type SalvageReport struct {
 	Checkpoint uint64          // the newest one that was of use, 0 for none: then the log alone was
 	Records    int64           // of the log that could be read
 	Tables     []SalvagedTable // by name
-	// CommitsLost counts the commits since that checkpoint of which something
-	// cannot be read. What they changed is as it was before, and Partial ones are
-	// there in part.
+	// CommitsLost counts the commits since that checkpoint, or since an older one
+	// that the rows of some table had to be taken from, of which something cannot be
+	// read. What they changed is as it was before, and Partial ones are there in part.
 	CommitsLost uint64
 	Partial     int64
 	// Undecided counts transactions of which records were found and left out,
@@ -45,8 +45,12 @@ type SalvagedTable struct {
 	Conflicts int64  // see SalvageReport.Conflicts
 }
 
-// Complete reports whether nothing is missing, as far as can be told.
+// Complete reports whether nothing is missing, as far as can be told. Files of
+// another database among those of this one may be in the place of what is missing.
 func (r *SalvageReport) Complete() bool {
+	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind == ForeignFile }) {
+		return false
+	}
 	for _, t := range r.Tables {
 		if t.Name == "" || t.Doubtful+t.Lost+t.Invalid+t.Conflicts > 0 {
 			return false

@@ -252,3 +252,43 @@ func common(a, b []item) (both []item) {
 	}
 	return both
 }
+
+// TestSalvageLostCommits: commits that are known to have been, and that neither
+// the log nor the array which serves has, are counted although another table's
+// array is newer.
+func TestSalvageLostCommits(t *testing.T) {
+	fs := vfs.NewMem()
+	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1}
+	db, items := openItems(t, fs, o)
+	insert := func(id int64) {
+		update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id)})) })
+	}
+	insert(1)
+	require.NoError(t, db.Checkpoint(t.Context()))
+	insert(2)
+	require.NoError(t, db.Close(t.Context()))
+	removeAll(t, fs, "db/ckpt/000002/array-1.ria")
+	alter(t, fs, "/db/log/00-0000000000000000.log", func(b []byte) []byte { clear(b[3*512 : 4*512]); return b })
+	rows, report := salvaged(t, fs)
+	require.Equal(t, []item{{ID: 1, Name: "1"}}, rows)
+	require.EqualValues(t, 1, report.CommitsLost)
+	require.False(t, report.Complete())
+}
+
+// TestSalvageOtherDatabase: the log is that of another database. That one is
+// extracted, and the report does not hide the one whose manifest is there.
+func TestSalvageOtherDatabase(t *testing.T) {
+	disk, _ := lived(t)
+	other, want := lived(t)
+	removeAll(t, disk, "db/log/", "db/ckpt/")
+	for name, content := range other.Dump() {
+		if strings.HasPrefix(name, "db/log/") && !strings.HasSuffix(name, "/") {
+			overwrite(t, disk, name, content)
+			overwrite(t, disk, strings.Replace(name, "00-", "00-1", 1), content) // a majority
+		}
+	}
+	rows, report := salvaged(t, disk)
+	require.Equal(t, want, rows)
+	require.False(t, report.Complete())
+	require.Contains(t, fmt.Sprint(report.Findings), "foreign /db/MANIFEST-")
+}

@@ -41,14 +41,17 @@ func (s *Survey) WholeFrom() uint64 {
 	return s.runs[len(s.runs)-1].first
 }
 
-// Lost counts the commits behind a given one of which the log does not have the
-// whole frame, though it has later ones.
-func (s *Survey) Lost(after uint64) (n uint64) {
+// Lost counts the commits behind after of which the log does not have the whole
+// frame, though it has later ones or they are known to have been: until there.
+func (s *Survey) Lost(after, until uint64) (n uint64) {
 	for _, r := range s.runs {
 		if r.first > after+1 {
 			n += r.first - after - 1
 		}
 		after = max(after, r.last)
+	}
+	if until > after {
+		n += until - after
 	}
 	return n
 }

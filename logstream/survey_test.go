@@ -50,7 +50,7 @@ func TestSurveyFindsWhatAScanDoes(t *testing.T) {
 		require.Equal(t, all, found)
 		require.Empty(t, s.Damage)
 		require.Empty(t, s.Torn)
-		require.Zero(t, s.Lost(0))
+		require.Zero(t, s.Lost(0, 0))
 		require.EqualValues(t, 1, s.WholeFrom())
 		rng := rand.New(rand.NewPCG(uint64(streams), 5))
 		names, err := mem.List(o.Dir)

@@ -10,6 +10,7 @@ import (
 
 // remains is what can be read of a manifest file.
 type remains struct {
+	Path        string
 	Header      *Header // nil if it is lost
 	Checkpoints []Checkpoint
 	Flaws       []*fault.File
@@ -21,6 +22,7 @@ const maxRemainsBytes = 256 << 20
 // readRemains reads all records of a manifest file that are sound, also behind
 // damage.
 func readRemains(path string, data []byte) (r remains) {
+	r.Path = path
 	in := recordReader{file: bytes.NewReader(data), size: int64(len(data))}
 	for in.at < in.size {
 		start, sequence := in.at, in.sequence

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
@@ -123,6 +124,7 @@ func (w *Wreck) identify(context.Context) error {
 	for _, r := range found {
 		w.adopt(&r)
 	}
+	w.noteForeign(found)
 	slices.SortStableFunc(w.checkpoints, func(a, b Checkpoint) int { return cmp.Compare(b.Number, a.Number) })
 	return nil
 }
@@ -205,6 +207,17 @@ func (w *Wreck) adopt(r *remains) {
 			if w.Definitions[t.Table] == nil && t.Definition != nil {
 				w.Definitions[t.Table] = t.Definition
 			}
+		}
+	}
+}
+
+// noteForeign tells of manifests and records of another database: perhaps it is
+// that which was meant.
+func (w *Wreck) noteForeign(found []remains) {
+	for _, r := range found {
+		if r.Header != nil && identityOf(r.Header) != identityOf(&w.Header) {
+			w.note(&fault.File{Kind: fault.ErrForeignFile, Path: r.Path, Reason: fmt.Sprintf("database id %x, most files have %x", r.Header.DatabaseID, w.Header.DatabaseID)},
+				"nothing of that database is extracted")
 		}
 	}
 }
@@ -318,16 +331,28 @@ func (w *Wreck) Tables() []rowid.Table {
 	return slices.Sorted(maps.Keys(tables))
 }
 
-// CommitsLost counts the commits that the log does not have in full and that the
-// arrays do not describe.
+// CommitsLost counts the commits that the log does not have in full, nor the
+// arrays of all tables.
 func (w *Wreck) CommitsLost() uint64 {
-	after := uint64(0)
+	after, until := uint64(math.MaxUint64), uint64(0)
 	for _, c := range w.checkpoints {
-		if c.Number == w.Checkpoint {
-			after = c.CTS
+		until = max(until, c.CTS)
+		for _, t := range c.Tables {
+			after = min(after, w.describedTo(t.Table))
 		}
 	}
-	return w.Survey.Lost(after)
+	if after == math.MaxUint64 {
+		after = 0
+	}
+	return w.Survey.Lost(after, until)
+}
+
+// describedTo is the commit up to which an array describes all rows of a table.
+func (w *Wreck) describedTo(table rowid.Table) uint64 {
+	if b := w.bases[table]; b != nil && len(b.bad) == 0 {
+		return b.cts
+	}
+	return 0
 }
 
 // place is where a row is.
