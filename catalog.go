@@ -3,6 +3,7 @@ package rekindle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -81,16 +82,50 @@ func (c *catalog) definitions(ctx context.Context) (map[rowid.Table]*schema.Tabl
 	defer tx.Rollback()
 	system := c.byID(systemTable)
 	found := map[rowid.Table]*schema.Table{}
-	err = tx.Rows(ctx, system, func(_ rowid.ID, payload []byte) error {
-		row, err := system.Layout.DecodeRow(payload)
-		if err != nil {
-			return err
+	words := map[uint64]indirection.Word{} // as they are before the rows come into memory
+	if err := system.Rows.Scan(1, func(ordinal uint64, word indirection.Word) bool { words[ordinal] = word; return true }); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	err = tx.Rows(ctx, system, func(row rowid.ID, payload []byte) error {
+		id, s, err := readDefinition(system.Layout, payload)
+		if err == nil && (found[id] != nil || names[s.Name]) {
+			err = fmt.Errorf("%w: table %d %q is defined twice", fault.ErrCorrupt, id, s.Name)
 		}
-		s, err := schema.Unmarshal([]byte(row[2].(string)))
-		found[rowid.Table(row[0].(uint16))] = s
-		return err
+		if err != nil {
+			return c.inDefinition(words[row.Ordinal()].Address(), err)
+		}
+		found[id], names[s.Name] = s, true
+		return nil
 	})
 	return found, err
+}
+
+// readDefinition reads a row of the system table.
+func readDefinition(layout *schema.Layout, payload []byte) (id rowid.Table, s *schema.Table, err error) {
+	row, err := layout.DecodeRow(payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if s, err = schema.Unmarshal([]byte(row[2].(string))); err != nil {
+		return 0, nil, err
+	}
+	id = rowid.Table(row[0].(uint16))
+	if id == systemTable || s.Name != row[1].(string) {
+		return 0, nil, fmt.Errorf("%w: row of table %d %q defines %q", fault.ErrCorrupt, id, row[1], s.Name)
+	}
+	return id, s, nil
+}
+
+// inDefinition says where the row of the system table lies that something is wrong
+// with.
+func (c *catalog) inDefinition(at logstream.Address, err error) error {
+	kind := fault.ErrCorrupt
+	if errors.Is(err, fault.ErrFormat) {
+		kind = fault.ErrFormat
+	}
+	path, offset := c.db.log.Place(at)
+	return &fault.File{Kind: kind, Path: path, Offset: offset, Reason: err.Error()}
 }
 
 // open makes the runtime form of a stored table and opens its indexes.

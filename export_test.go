@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 
 	"github.com/rekindledb/rekindle/index"
+	"github.com/rekindledb/rekindle/internal/schema"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/logstream"
 	"github.com/rekindledb/rekindle/recovery"
+	"github.com/rekindledb/rekindle/rowid"
 )
 
 // OnFS returns options that put the database on another file system.
@@ -71,4 +74,45 @@ func (db *DB) FreezeNow() { db.freezer.Relieve() }
 func (db *DB) BackupOn(ctx context.Context, fs vfs.FS, dir string) error {
 	_, err := db.backup(ctx, fs, dir)
 	return err
+}
+
+// LogRecord is a record of the log as anybody may have written it.
+type LogRecord struct {
+	Kind          logstream.Kind
+	Row           rowid.ID
+	Schema        uint16
+	Keys, Payload []byte
+}
+
+// Forge writes a commit into the log, and nowhere else, and waits until it is
+// durable.
+func (db *DB) Forge(ctx context.Context, records ...LogRecord) error {
+	bytes := 0
+	for _, r := range records {
+		bytes += logstream.RecordBytes(len(r.Keys), len(r.Payload))
+	}
+	t, err := db.log.Reserve(ctx, logstream.Request{Bytes: logstream.FrameBytes(bytes)})
+	if err != nil {
+		return err
+	}
+	enc := db.log.Encode(&t)
+	for _, r := range records {
+		enc.Append(r.Kind, r.Row, r.Schema, r.Keys, r.Payload)
+	}
+	enc.Finish()
+	db.log.Publish(t)
+	return db.log.WaitDurable(ctx, t.Round)
+}
+
+// SystemRow is the payload of a row of the table of tables.
+func SystemRow(id uint16, name, definition string) []byte {
+	layout, err := schema.NewLayout(systemSchema())
+	if err != nil {
+		panic(err)
+	}
+	row, err := layout.AppendRow(nil, []any{id, name, definition})
+	if err != nil {
+		panic(err)
+	}
+	return row
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -176,24 +177,21 @@ func (s *salvage) definitions(ctx context.Context) (map[rowid.Table]*schema.Tabl
 		return nil, err
 	}
 	found := map[rowid.Table]*schema.Table{}
+	names := map[string]bool{}
+	define := func(id rowid.Table, t *schema.Table) {
+		if id != systemTable && found[id] == nil && !names[t.Name] { // the rows of two tables do not become one
+			found[id], names[t.Name] = t, true
+		}
+	}
 	_, err = s.wreck.Rows(ctx, systemTable, func(_ rowid.ID, payload []byte, _ bool) error {
-		if layout.Check(payload) != nil {
-			return nil
-		}
-		row, err := layout.DecodeRow(payload)
-		if err != nil {
-			return err
-		}
-		if t, err := schema.Unmarshal([]byte(row[2].(string))); err == nil {
-			found[rowid.Table(row[0].(uint16))] = t
+		if id, t, err := readDefinition(layout, payload); err == nil {
+			define(id, t)
 		}
 		return nil
 	})
-	for id, definition := range s.wreck.Definitions {
-		if found[id] == nil && id != systemTable {
-			if t, err := schema.Unmarshal(definition); err == nil {
-				found[id] = t
-			}
+	for _, id := range slices.Sorted(maps.Keys(s.wreck.Definitions)) {
+		if t, err := schema.Unmarshal(s.wreck.Definitions[id]); err == nil {
+			define(id, t)
 		}
 	}
 	return found, err

@@ -328,6 +328,9 @@ func (c *Collector) recordHasKey(t *txn.Table, g txn.Garbage, cold logstream.Add
 	if err != nil || record.Row != g.Row {
 		return false, err
 	}
+	if err := t.Layout.Check(record.Payload); err != nil {
+		return false, err
+	}
 	return t.Layout.KeyMatches(int(g.Index), record.Payload, g.Key), nil
 }
 

@@ -3,6 +3,7 @@ package indirection
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"runtime/debug"
 	"slices"
 
@@ -50,6 +51,18 @@ func (im *Image) generations(keep func(place int) bool) []Generation {
 	}
 	slices.SortFunc(list, func(a, b Generation) int { return cmp.Compare(a.Number, b.Number) })
 	return list
+}
+
+// Pages are the numbers of the pages that can have rows, ascending: those that the
+// directory has room for, wherever the first of them is.
+func (im *Image) Pages() iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := range im.pias * piaPages {
+			if !yield(im.firstPIA*piaPages + i) {
+				return
+			}
+		}
+	}
 }
 
 // ReadPage reads the slots [page*PageSlots, (page+1)*PageSlots) into dst. It

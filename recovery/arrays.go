@@ -133,7 +133,10 @@ func tableIDs(last map[rowid.Table]TableImage, changes []change) []rowid.Table {
 // of a table below it.
 func countOf(changes []change, table rowid.Table) int {
 	n, _ := slices.BinarySearchFunc(changes, table, func(c change, t rowid.Table) int {
-		return cmp.Compare(c.row.Table(), t+1)
+		if c.row.Table() <= t { // not below t+1, which the last table does not have
+			return -1
+		}
+		return 1
 	})
 	return n
 }

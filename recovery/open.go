@@ -468,6 +468,10 @@ func (s *State) replayRecord(p *replay, address logstream.Address, r logstream.R
 		s.tail = append(s.tail, address)
 	}
 	t := p.of(s, r.Row.Table())
+	if !s.plausible(t.array, r.Row) {
+		path, offset := s.place(address)
+		return fault.Corrupt(path, offset, 0, "row %v is far behind all others of its table", r.Row)
+	}
 	word, onlyIf := effect(address, r.Kind, r.Origin())
 	t.changes = append(t.changes, indirection.Change{Ordinal: r.Row.Ordinal(), Word: word, OnlyIf: onlyIf})
 	if len(t.changes) < replayBatch {
@@ -476,6 +480,22 @@ func (s *State) replayRecord(p *replay, address logstream.Address, r logstream.R
 	err := t.array.SetBatch(0, t.changes)
 	t.changes = t.changes[:0]
 	return err
+}
+
+// maxUnlogged bounds how many rows can have been inserted and neither committed nor
+// rolled back at one time: they take at least 64 bytes of memory each.
+const maxUnlogged = 1 << 32
+
+// plausible reports whether a row of the tail can have its ordinal, as they are given
+// out one after the other. Arrays have room for all ordinals up to the largest one.
+func (s *State) plausible(array *indirection.Array, row rowid.ID) bool {
+	return row.Ordinal() < array.HighWater()+uint64(s.Report.RecordsReplayed)+maxUnlogged
+}
+
+// place is where a record lies.
+func (s *State) place(a logstream.Address) (path string, offset int64) {
+	first := a.Position() &^ logstream.Position(s.Header.SegmentBytes-1)
+	return s.path(LogDir, logstream.SegmentName(a.Stream(), first)), int64(a.Position() - first)
 }
 
 // array returns the array of a table, which is new if the checkpoint did not

@@ -252,7 +252,7 @@ func (w *Wreck) tryBase(ctx context.Context, c *Checkpoint, t TableImage) error 
 	}
 	b := &base{cts: c.CTS, image: image, bad: map[uint64]bool{}}
 	var page [indirection.PageSlots]indirection.Word
-	for p := range pagesOf(image) {
+	for p := range image.Pages() {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(err, image.Close())
 		}
@@ -271,10 +271,6 @@ func (w *Wreck) tryBase(ctx context.Context, c *Checkpoint, t TableImage) error 
 		return old.image.Close()
 	}
 	return nil
-}
-
-func pagesOf(image *indirection.Image) uint64 {
-	return (image.HighWater() + indirection.PageSlots - 1) / indirection.PageSlots
 }
 
 // readLog collects the records that matter.
@@ -432,7 +428,7 @@ func (w *Wreck) places(table rowid.Table) (list []place) {
 // each calls f with the slots that are not empty, in order.
 func (b *base) each(table rowid.Table, f func(rowid.ID, indirection.Word)) {
 	var page [indirection.PageSlots]indirection.Word
-	for p := range pagesOf(b.image) {
+	for p := range b.image.Pages() {
 		if found, err := b.image.ReadPage(p, &page); b.bad[p] || err != nil || !found {
 			continue
 		}

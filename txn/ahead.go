@@ -69,7 +69,7 @@ func (a *ahead) readRows(s *session, t *Table, m *many) {
 		}
 		record, err := a.record(s, r.word.Address())
 		s.m.countCold()
-		if err != nil || record.Row != m.rows[r.place] {
+		if err != nil || record.Row != m.rows[r.place] || t.Layout.Check(record.Payload) != nil {
 			continue
 		}
 		r.from = len(a.bytes)

@@ -7,6 +7,7 @@ import (
 	"github.com/rekindledb/rekindle/indirection"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/schema"
+	"github.com/rekindledb/rekindle/logstream"
 )
 
 // errMoved says that a slot no longer holds the log address that was read: its
@@ -119,17 +120,33 @@ func (s *session) readLog(t *Table, ordinal uint64, word indirection.Word) ([]by
 	s.h.Pin()
 	s.m.countCold()
 	s.cold = buf
-	if err == nil && record.Row == t.row(ordinal) {
+	wrong := ""
+	if err == nil {
+		wrong = t.notRow(ordinal, &record)
+	}
+	if err == nil && wrong == "" {
 		return record.Payload, nil
 	}
 	if now, loadErr := t.Rows.Load(ordinal); loadErr == nil && s.visible(now) != word {
 		return nil, errMoved
 	}
-	if err == nil {
-		err = fmt.Errorf("%w: log record at %v belongs to row %v", fault.ErrCorrupt, word.Address(), record.Row)
-	}
 	path, offset := s.m.Log.Place(word.Address())
+	if err == nil {
+		err = fault.Corrupt(path, offset, 0, "%s", wrong)
+	}
 	return nil, &fault.Read{Table: t.Name(), Row: ordinal, Path: path, Offset: offset, Err: err}
+}
+
+// notRow says why a record is not one of a row of the table, or "". A checksum proves
+// that it is as it was written, but not that this was a row.
+func (t *Table) notRow(ordinal uint64, r *logstream.Record) string {
+	if r.Row != t.row(ordinal) {
+		return fmt.Sprintf("record of row %v", r.Row)
+	}
+	if err := t.Layout.Check(r.Payload); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // keep brings a row that was read from the log online, if it should be in memory.
