@@ -149,7 +149,8 @@ func (a *Archive) bound(stream int) Position {
 func (a *Archive) load(t *trail, first Position) bool {
 	err := t.loadHeader(first)
 	if err == nil {
-		return true
+		_, found := t.headers[first]
+		return found || t.flaws[first] != flawNone // else it was removed meanwhile
 	}
 	var file *fault.File
 	if !errors.As(err, &file) {

@@ -2,6 +2,7 @@ package logstream
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -140,4 +141,38 @@ func TestSurveyDoesNotGuess(t *testing.T) {
 		tried++
 	}
 	require.Greater(t, tried, 5)
+}
+
+// vanishing is a file system that loses a file as soon as a folder was listed.
+type vanishing struct {
+	vfs.FS
+	name string
+}
+
+func (f vanishing) List(dir string) ([]string, error) {
+	names, err := f.FS.List(dir)
+	return names, errors.Join(err, f.Remove(f.name))
+}
+
+// TestSurveyOfARemovedSegment: a segment may go while the archive is opened. That
+// nothing tells any more where the one before it ends is no damage.
+func TestSurveyOfARemovedSegment(t *testing.T) {
+	mem, h := newMem(t), newHistory()
+	o := testOptions(mem, 1)
+	for restart := range 3 {
+		l := h.recover(t, o)
+		workload(t, l, h, uint64(restart), 1, 3)
+		closeLog(t, l)
+	}
+	second := Position(o.withDefaults().SegmentBytes)
+	scan := scanOptions(o)
+	scan.From = []Position{2 * second}
+	scan.FS = vanishing{mem, joinPath(o.Dir, SegmentName(0, second))}
+	a, err := OpenArchive(scan, nil)
+	require.NoError(t, err)
+	defer a.Close()
+	require.Len(t, a.Segments(), 2)
+	s, err := a.Survey(t.Context(), nil)
+	require.NoError(t, err)
+	require.Empty(t, s.Damage)
 }
