@@ -20,7 +20,7 @@ type BackupResult = recovery.BackupResult
 //
 // After an error, that of ctx included, the directory holds no database, or a
 // complete one if only its lock could not be let go of. ErrReadOnly on a read-only
-// database, ErrInvalidOptions if the directory is not empty.
+// database, ErrInvalidOptions if the directory is not empty or lies in that of the database.
 //
 // The copy has the identity of the original: their files must not be mixed. Verify
 // notices it if they are, Open not always.
@@ -35,6 +35,9 @@ func (db *DB) backup(ctx context.Context, files vfs.FS, dir string) (r BackupRes
 	defer db.leave()
 	if db.checkpointer == nil {
 		return r, fault.ErrReadOnly
+	}
+	if inside(db.dir, dir) { // where checkpoints delete what they do not know
+		return r, invalidOption("%s is in the database %s", dir, db.dir)
 	}
 	err = db.untilClosed(ctx, func(ctx context.Context) error {
 		if err := db.log.Flush(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/schema"
+	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/recovery"
 	"github.com/rekindledb/rekindle/rowid"
 	"github.com/rekindledb/rekindle/txn"
@@ -77,6 +79,9 @@ func Salvage(ctx context.Context, dir, to string, opts *Options) (report *Salvag
 	if inside(dir, to) || inside(to, dir) {
 		return nil, invalidOption("%s and %s are not apart", dir, to)
 	}
+	if err := vacant(o.fs, to); err != nil {
+		return nil, err
+	}
 	lock, err := lockIfThere(o.fs, filepath.Join(dir, "LOCK"))
 	if err != nil {
 		return nil, err
@@ -94,8 +99,29 @@ func Salvage(ctx context.Context, dir, to string, opts *Options) (report *Salvag
 	return s.report, s.into(ctx, to, opts)
 }
 
-// inside reports whether a path is a directory or lies in it.
+// vacant refuses a directory that holds anything but a lock: an Open would recover
+// a database that is there.
+func vacant(files vfs.FS, dir string) error {
+	names, err := files.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return name != "LOCK" }) {
+		return invalidOption("%s is not empty", dir)
+	}
+	return nil
+}
+
+// inside reports whether a path is a directory or lies in it, whichever of them is
+// relative.
 func inside(dir, path string) bool {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return false
+	}
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

@@ -53,6 +53,9 @@ const (
 	defaultGrace    = 10 * time.Second
 )
 
+// maxStreams is how many log streams a database can have.
+const maxStreams = 63
+
 // ledgerFile is the name of the ledger in Config.Dir.
 const ledgerFile = "ledger.json"
 
@@ -77,7 +80,7 @@ func (c *Config) Validate() error {
 	expect(c.PerDatabase >= 0, "rounds of a database must not be negative, but %d", c.PerDatabase)
 	expect(c.Time >= 0, "the time must not be negative, but %v", c.Time)
 	expect(c.Rounds > 0 || c.Time > 0, "neither rounds nor time are bounded")
-	expect(c.Streams >= 0, "streams must not be negative, but %d", c.Streams)
+	expect(c.Streams >= 0 && c.Streams <= maxStreams, "streams must be 0 to %d, but %d", maxStreams, c.Streams)
 	expect(len(c.Strategies) > 0, "no index strategy")
 	expect(len(c.Workloads) > 0, "no workload")
 	for _, w := range c.Workloads {

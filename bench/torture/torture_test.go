@@ -202,6 +202,7 @@ func TestConfigRejectsWhatCannotRun(t *testing.T) {
 	for _, want := range []string{"rounds", "time", "streams", "strategy", "sleep", "bounded"} {
 		require.ErrorContains(t, c.Validate(), want)
 	}
+	require.ErrorContains(t, (&Config{Streams: 64}).Validate(), "streams")
 	_, err := Run(t.Context(), c)
 	require.EqualError(t, err, c.Validate().Error())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +26,7 @@ in between leaves the old strategy or the new one.`,
 			return err
 		},
 	}
-	strategyFlag(cmd, &strategy, rekindle.IndexStrategies()[0])
+	names := rekindle.IndexStrategies()
+	cmd.Flags().StringVar(&strategy, "strategy", names[0], "index strategy: "+strings.Join(names, ", "))
 	return cmd
 }
