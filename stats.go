@@ -55,9 +55,9 @@ type Stats struct {
 	ColdReads  uint64 // records of rows read from the log by transactions
 
 	IndexEntries    int64 // garbage included
-	RowIDs          int64 // row identities that are not free: rows, and deleted ones that the collector has not reached. Those that Open found free count until they are looked up in the background
+	RowIDs          int64 // row identities that are not free: rows, and deleted ones that the collector has not reached. Those that were free at Open count until they are looked up in the background, some until a later Open
 	RowIDHighWater  int64 // row identities ever used, in all tables: what the arrays have room for
-	GarbageQueued   int   // pieces of garbage: held ones, and those that the collector has not got to
+	GarbageQueued   int   // pieces of garbage: held ones, and those that the collector has not got to or lacks memory for
 	GarbageHeld     int   // of them, those that open snapshots still see
 	OldVersions     int   // row versions behind newer ones; some that have just gone may be counted
 	GarbageSuspects int   // of them, index entries that may be dangling

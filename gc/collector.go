@@ -22,6 +22,8 @@ const (
 	interval = 5 * time.Millisecond
 	// quiet is how long there is no garbage before memory is given back.
 	quiet = 100 * time.Millisecond
+	// retry is how long garbage waits that could not be removed for want of memory.
+	retry = 100 * time.Millisecond
 	// stepItems bounds the work done in one go, so that nobody waits long for
 	// the collector's lock.
 	stepItems = 256
@@ -45,7 +47,8 @@ type Collector struct {
 	snapshots txn.Snapshots
 	waiting   txn.GarbageList // for the horizon to reach its CTS
 	due       txn.GarbageList
-	held      held // for a snapshot to go
+	held      held            // for a snapshot to go
+	short     txn.GarbageList // for memory, in the order in which it was due
 	trimmed   trimmed
 	kept      []uint64
 	sweeper   txn.Sweeper
@@ -72,7 +75,11 @@ func New(m *txn.Manager, logger *slog.Logger) *Collector {
 func (c *Collector) Run(ctx context.Context) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()
-	for {
+	for last := time.Now(); ; {
+		if time.Since(last) >= retry {
+			c.tryAgain()
+			last = time.Now()
+		}
 		c.Settle(ctx)
 		if c.Backlog() == 0 && !c.awaitGarbage(ctx) {
 			return
@@ -104,6 +111,18 @@ func (c *Collector) awaitGarbage(ctx context.Context) bool {
 func (c *Collector) GiveBack() {
 	c.m.Epochs.Reclaim()
 	c.m.Arena.Trim()
+}
+
+// tryAgain makes that due which memory was short for, and gives back what may be
+// in its way.
+func (c *Collector) tryAgain() {
+	c.mu.Lock()
+	again := c.short.Len() > 0
+	c.due.Append(&c.short)
+	c.mu.Unlock()
+	if again {
+		c.GiveBack()
+	}
 }
 
 // Settle works off everything that is due now, unless ctx ends earlier.
@@ -162,7 +181,7 @@ func (c *Collector) take() {
 }
 
 func (c *Collector) count() {
-	c.backlog.Store(int64(c.waiting.Len() + c.due.Len()))
+	c.backlog.Store(int64(c.waiting.Len() + c.due.Len() + c.short.Len()))
 	c.holding.Store(int64(c.held.count))
 }
 
@@ -172,12 +191,27 @@ func (c *Collector) drain(list *txn.GarbageList, limit int) int {
 		if !ok || g.CTS > c.snapshots.Horizon() {
 			return done
 		}
-		if err := c.work(g); err != nil {
-			c.report(g, err)
-		}
+		c.settle(g)
 		list.Drop()
 	}
 	return limit
+}
+
+// settle works on a piece that is due. To remove an entry can take memory, as a
+// node is copied for it. What there was none for is tried again later, and before it
+// the identity of no deleted row becomes free, which an entry may name.
+func (c *Collector) settle(g txn.Garbage) {
+	if g.Kind == txn.GarbageRow && c.short.Len() > 0 {
+		c.short.Add(g)
+		return
+	}
+	err := c.work(g)
+	switch {
+	case errors.Is(err, fault.ErrMemoryLimit):
+		c.short.Add(g)
+	case err != nil:
+		c.report(g, err)
+	}
 }
 
 // report notes garbage that could not be removed. It stays garbage: harmless
@@ -362,6 +396,7 @@ func (c *Collector) Suspects(f func(txn.Garbage)) {
 	}
 	c.due.All(suspects)
 	c.waiting.All(suspects)
+	c.short.All(suspects)
 	c.held.all(suspects)
 }
 
@@ -403,5 +438,5 @@ func (c *Collector) Stats() Stats {
 }
 
 func (c *Collector) countKind(kind txn.GarbageKind) int {
-	return c.due.Count(kind) + c.waiting.Count(kind) + c.held.countKind(kind) + c.m.Garbage.Count(kind)
+	return c.due.Count(kind) + c.waiting.Count(kind) + c.short.Count(kind) + c.held.countKind(kind) + c.m.Garbage.Count(kind)
 }

@@ -19,6 +19,9 @@
 // snapshot has gone its list is due again. So garbage held back is in proportion
 // to the versions that the snapshots see.
 //
+// What there is no memory for, as an index copies a node to remove an entry, is
+// tried again a moment later, and no identity becomes free before it.
+//
 // One collector works a database, on one goroutine at a time. When it falls
 // behind, writers lend a hand through Assist.
 //
