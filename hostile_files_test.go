@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -58,22 +57,6 @@ func contents(t *testing.T, dir string) map[string]string {
 		return nil
 	}))
 	return all
-}
-
-// intime fails the test if f takes long: an Open that waits for somebody.
-func intime(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		buf := make([]byte, 1<<20)
-		t.Fatalf("%s hangs\n%s", what, buf[:runtime.Stack(buf, true)])
-	}
 }
 
 // replacements are what an attacker puts in the place of a file or a folder; twin

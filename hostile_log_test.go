@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,4 +156,20 @@ func assertNamed(t *testing.T, err error) bool {
 	var e *rekindle.FileError
 	assert.True(t, err == nil || errors.As(err, &e), "%v", err)
 	return err == nil
+}
+
+// intime fails the test if f takes long: an Open that waits for somebody.
+func intime(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		buf := make([]byte, 1<<20)
+		t.Fatalf("%s hangs\n%s", what, buf[:runtime.Stack(buf, true)])
+	}
 }
