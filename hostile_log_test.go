@@ -15,6 +15,7 @@ import (
 
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/internal/alloctest"
+	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
 	"github.com/rekindledb/rekindle/rowid"
@@ -93,6 +94,9 @@ func hostileRecords() map[string][]rekindle.LogRecord {
 // checkpoint. Whatever is done with what is left ends soon, in little memory, with a
 // result or with an error that names a file, and Salvage gets the other rows out.
 func TestHostileLog(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("the forger's own memory does not have what is in its log")
+	}
 	all := hostileRecords()
 	for _, strategy := range rekindle.IndexStrategies() {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
