@@ -1,6 +1,7 @@
 package rekindle_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -726,4 +727,40 @@ func TestLostRecordProvesEnd(t *testing.T) {
 	report, err := rekindle.Verify(t.Context(), "/db", o.OnFS(fs))
 	require.NoError(t, err)
 	require.True(t, report.Damage())
+}
+
+// TestSegmentOfAnotherCopy: copies of a database that have gone on apart share
+// everything but the salts of their lives. VerifyOnOpen finds a segment of the
+// other one wherever it lies.
+func TestSegmentOfAnotherCopy(t *testing.T) {
+	o := rekindle.Options{SegmentBytes: 64 << 10, CheckpointBytes: -1}.Uncompacted()
+	life := func(disk *vfs.Mem, name string) {
+		db, items := openItems(t, disk, o)
+		for i := range int64(400) {
+			update(t, db, func(tx *rekindle.Tx) {
+				require.NoError(t, items.Upsert(tx, &item{ID: i, Name: fmt.Sprintf("%s%0300d", name, i)}))
+			})
+		}
+		require.NoError(t, db.Close(t.Context()))
+	}
+	ours := vfs.NewMem()
+	life(ours, "before")
+	theirs := ours.CrashClone(nil, vfs.Strict)
+	life(ours, "ours")
+	life(theirs, "theirs")
+	kept, mixed := ours.Dump(), 0
+	for name, data := range theirs.Dump() {
+		same, shared := kept[name]
+		if !strings.HasPrefix(name, "db/log/0") || !shared || bytes.Equal(data[:512], same[:512]) {
+			continue // of no other life
+		}
+		disk := ours.CrashClone(nil, vfs.Strict)
+		overwrite(t, disk, name, data)
+		verifying := o
+		verifying.VerifyOnOpen = true
+		_, err := rekindle.Open(t.Context(), "/db", verifying.OnFS(disk))
+		require.ErrorIs(t, err, rekindle.ErrForeignFile, name)
+		mixed++
+	}
+	require.Greater(t, mixed, 2)
 }

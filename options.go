@@ -97,8 +97,8 @@ type Options struct {
 	// and for the error of a Close that had to end some. It costs about a
 	// microsecond a transaction.
 	TraceTransactions bool
-	// VerifyOnOpen reads and checks every array and index file before Open
-	// returns. Damage then has a substitute: an older checkpoint, a rebuilt
+	// VerifyOnOpen reads and checks every array and index file, and the header of
+	// every log segment, before Open returns. Damage then has a substitute: an older checkpoint, a rebuilt
 	// index. Without it, damage inside a file is found when that part is first
 	// used: calls that need it return ErrCorrupt, those that need an index
 	// ErrIndexDamaged until it has been rebuilt from the rows, which begins at

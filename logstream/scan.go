@@ -23,6 +23,10 @@ type ScanOptions struct {
 	AfterCTS   uint64     // Mark.CTS: groups up to here are skipped
 	AfterRound uint64     // Mark.Round
 
+	// AllHeaders has the headers of segments before From read too, and refuses
+	// segments that are from another copy of the log.
+	AllHeaders bool
+
 	// UntilRound ends the scan behind this round of a log that is being
 	// written; the round must be durable. With 0 the scan goes to the end of a
 	// log that nobody writes to, and decides where that is.
@@ -110,7 +114,11 @@ func openTrails(o *ScanOptions, g geometry) ([]*trail, error) {
 			headers: make(map[Position]segmentHeader), flaws: make(map[Position]flaw),
 		}
 		trails = append(trails, t)
-		if err := t.loadHeaders(o.From[s]); err != nil {
+		from := o.From[s]
+		if o.AllHeaders {
+			from = 0
+		}
+		if err := t.loadHeaders(from); err != nil {
 			return trails, err
 		}
 		if n := len(t.firsts); n > 0 {

@@ -410,6 +410,7 @@ const replayBatch = 1 << 15
 func (s *State) replay(ctx context.Context) error {
 	o := scanOptions(s.cfg.FS, s.cfg.Dir, &s.Header, s.base)
 	o.Proven = s.proven
+	o.AllHeaders = s.cfg.Verify
 	o.Progress = func(done, total int64) { s.progress("replay", done, total) }
 	var p replay
 	add := func(a logstream.Address, r logstream.Record) error { return s.replayRecord(&p, a, r) }
