@@ -228,6 +228,19 @@ func (r *recordReader) resync() (found bool, err error) {
 	return false, nil
 }
 
+// maxUnfinished bounds what is read to tell a torn record from a damaged one.
+const maxUnfinished = 4 << 20
+
+// unfinished judges what follows the last sound record.
+func (r *recordReader) unfinished(at int64) (bool, error) {
+	if r.size-at > maxUnfinished {
+		return false, nil
+	}
+	record := make([]byte, r.size-at)
+	err := readRange(r.file, record, at)
+	return err == nil && unfinished(record, at), err
+}
+
 // readRange fills b. A file that has become shorter ends it too.
 func readRange(file io.ReaderAt, b []byte, at int64) error {
 	n, err := file.ReadAt(b, at)
@@ -246,6 +259,7 @@ type Manifest struct {
 	Number      uint64       // of the file
 	Checkpoints []Checkpoint // in the order they were published
 	Torn        bool         // bytes that are no record follow the last one
+	Unfinished  bool         // they look like one that was being written
 	Holes       int          // places before the last one that hold none
 }
 
@@ -281,7 +295,8 @@ func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error)
 			}
 			if !ok {
 				m.Torn = true
-				return m, nil
+				m.Unfinished, err = r.unfinished(start)
+				return m, err
 			}
 			m.Holes++
 			continue

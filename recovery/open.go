@@ -156,8 +156,11 @@ func (s *State) readManifest(context.Context) error {
 	if m.Holes > 0 {
 		s.fallback(manifestName(m.Number) + " is damaged before its last checkpoint, which serves")
 	}
-	if m.Torn {
-		s.fallback("the last record of " + manifestName(m.Number) + " is incomplete: the checkpoint before it serves")
+	switch {
+	case m.Unfinished:
+		s.fallback("the last record of " + manifestName(m.Number) + " was being written: the checkpoint before it serves")
+	case m.Torn:
+		s.fallback("the last record of " + manifestName(m.Number) + " is damaged: the checkpoint before it serves")
 	}
 	return nil
 }

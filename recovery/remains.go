@@ -45,27 +45,23 @@ func readRemains(path string, data []byte) (r remains) {
 // sectorBytes is what a power cut takes or leaves as a whole.
 const sectorBytes = 512
 
-// unfinished reports whether a flaw is a record at the end of a manifest file that
-// was being written: it is cut, or a sector of it has not come and holds zeros. A
-// whole record has no such sector, because text has no zeros, and one that is only
-// said to be longer has the whole text.
-func unfinished(data []byte, flaw *fault.File) bool {
-	record := data[flaw.Offset:]
-	if flaw.Length != int64(len(record)) {
-		return false // nothing is written behind one that was not finished
-	}
+// unfinished reports whether what follows the last sound record of a manifest file,
+// at an offset, is a record that was being written: it is cut, or a sector of it has
+// not come and holds zeros. A whole record has no such sector, because text has no
+// zeros, and one that is only said to be longer has the whole text.
+func unfinished(record []byte, at int64) bool {
 	if len(record) < recordHeader {
 		return true
 	}
 	if cut := int64(binary.LittleEndian.Uint32(record[4:])) > int64(len(record)-recordHeader); cut && !json.Valid(record[recordHeader:]) {
 		return true
 	}
-	for at := int(flaw.Offset); at < len(data); {
-		next := min(at-at%sectorBytes+sectorBytes, len(data))
-		if len(bytes.Trim(data[at:next], "\x00")) == 0 {
+	for len(record) > 0 {
+		n := min(sectorBytes-int(at%sectorBytes), len(record))
+		if len(bytes.Trim(record[:n], "\x00")) == 0 {
 			return true
 		}
-		at = next
+		record, at = record[n:], at+int64(n)
 	}
 	return false
 }

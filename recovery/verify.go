@@ -130,7 +130,7 @@ func (v *verifier) manifest() (usable bool, err error) {
 	v.count(manifestName(m.Number), int64(len(data)))
 	for _, flaw := range readRemains(v.path(manifestName(m.Number)), data).Flaws {
 		f := findingOf(flaw, "", "the checkpoint in it is lost")
-		if unfinished(data, flaw) {
+		if flaw.Offset+flaw.Length == int64(len(data)) && unfinished(data[flaw.Offset:], flaw.Offset) {
 			f.Kind, f.Effect = Torn, "the checkpoint in it was not complete: the one before it serves"
 		}
 		v.Findings = append(v.Findings, f)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rekindledb/rekindle"
@@ -125,10 +127,12 @@ func (c *Check) open(ctx context.Context, l *Ledger, readOnly bool, ending Endin
 	return v, ending.apply(ctx, db)
 }
 
-// judgeRecovery notes that nothing was damaged: no kill damages what was durable.
+// judgeRecovery notes that nothing was damaged: no kill damages what was durable. A
+// manifest record that was being written is no damage.
 func (v *Verdict) judgeRecovery(r rekindle.RecoveryReport) {
 	f := tpcc.Finding{Check: "recovery finds no damage"}
-	f.Expect(len(r.Fallbacks) == 0, "%q", r.Fallbacks)
+	damage := slices.DeleteFunc(slices.Clone(r.Fallbacks), func(text string) bool { return strings.Contains(text, "was being written") })
+	f.Expect(len(damage) == 0, "%q", damage)
 	v.Findings = append(v.Findings, f)
 	v.Replayed = r.RecordsReplayed
 }
