@@ -78,7 +78,9 @@ type Options struct {
 	MemoryBudget int64
 	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
 	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can
-	// leave memory; reads never do. 0 means no limit.
+	// leave memory; reads never do. With the strategies chainindex and mirrorindex a
+	// checkpoint needs some memory too, and fails where there is none left. 0 means
+	// no limit.
 	MemoryLimit int64
 	// IndexStrategy says how indexes come back after a restart: one of
 	// IndexStrategies, of which the first is the default.
