@@ -135,7 +135,7 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		Progress: db.progress,
 		Strategy: strategyNamed,
 	})
-	db.setBudget(<-budget)
+	db.budget = <-budget
 	if err != nil {
 		return err
 	}
@@ -154,9 +154,13 @@ func (db *DB) open(ctx context.Context, dir string) error {
 	return db.openCheckpointer()
 }
 
-func (db *DB) setBudget(budget int64) {
-	db.budget = budget
-	db.arena.SetMarks(db.opts.keptMemory(budget), gc.StartFreezing(budget))
+// shareBudget gives the arena what mapped files leave of the memory budget.
+func (db *DB) shareBudget() {
+	if db.freezer == nil {
+		return
+	}
+	db.arena.SetMarks(db.opts.keptMemory(db.budget), db.freezer.Mark())
+	db.freezer.Wake()
 }
 
 func (db *DB) progress(phase string, done, total int64) {

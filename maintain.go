@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rekindledb/rekindle/internal/fault"
-	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/recovery"
 )
 
@@ -39,8 +38,8 @@ func (db *DB) assist() {
 	}
 }
 
-// mappedMemory is how much of the mapped files is in memory, at most.
-func (db *DB) mappedMemory() int64 { return min(vfs.ResidentFiles(), db.files.Mapped()) }
+// mappedMemory is how much of the mapped files may be in memory.
+func (db *DB) mappedMemory() int64 { return db.files.Mapped() }
 
 // keptIndexes is the part of the memory budget, 1/keptIndexes, up to which indexes
 // keep in memory what they have there: it serves more reads than rows in its place.
@@ -114,6 +113,7 @@ func (db *DB) relieve() bool {
 func (db *DB) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.life, db.stop = ctx, cancel
+	db.shareBudget()
 	db.growth.due = make(chan struct{}, 1)
 	db.growth.covered.Store(-db.state.Report.TailBytes)
 	db.growth.indexes.Store(&indexesLeft{})
@@ -266,6 +266,7 @@ func (db *DB) writeCheckpoint(ctx context.Context, write func(context.Context) (
 	db.growth.indexes.Store(&indexesLeft{bytes: db.indexMemory(), at: time.Now(), logged: logged})
 	db.askForCompaction()
 	db.collector.GiveBack() // what the indexes had in memory for this checkpoint
+	db.shareBudget()
 	return nil
 }
 

@@ -61,7 +61,7 @@ type Options struct {
 	// compacts the log.
 	CheckpointBytes int64
 	// MemoryBudget is how many bytes of memory the engine should do with, for rows,
-	// arrays and indexes. When they are used up, rows that were not used lately
+	// arrays and indexes, mapped files among them up to half of it. When they are used up, rows that were not used lately
 	// leave memory and are read from the log, one read each, until they are in
 	// demand again: when they are written, or read by key twice in a short time
 	// (while half of the budget is free: once); scans do not count. Checkpoints then

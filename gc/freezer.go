@@ -19,9 +19,6 @@ const (
 	short = 13
 )
 
-// StartFreezing is the part of a budget above which rows leave memory.
-func StartFreezing(budget int64) int64 { return budget / 16 * startFreezing }
-
 const (
 	// assistPages are what a writer looks at that begins when the budget is used up.
 	assistPages = 8
@@ -31,6 +28,8 @@ const (
 	// the freezer rests after it, at least minRest.
 	freezeRest = 8
 	minRest    = 5 * time.Millisecond
+	// thinPause after rows left memory, what they had is free.
+	thinPause = 50 * time.Millisecond
 )
 
 // Freezer keeps a database within its memory budget. Its clock hand goes over the
@@ -42,7 +41,7 @@ const (
 type Freezer struct {
 	c      *Collector
 	budget int64
-	files  func() int64 // bytes of mapped files in memory
+	files  func() int64 // bytes of mapped files
 	tables func() []*txn.Table
 	others func() // told that memory is needed: rows are not all that takes it
 	wake   chan struct{}
@@ -58,25 +57,34 @@ type Freezer struct {
 }
 
 // NewFreezer returns the freezer for a budget in bytes, which memory outside of the
-// arena takes its share of: the pages of mapped files, up to a half, because the
-// system takes those away if it must. It calls others, which must not wait, whenever
+// arena takes its share of: mapped files, up to a half, because the system takes
+// their pages away if it must. They count whether they are in memory or not: they
+// come in faster than rows can go. It calls others, which must not wait, whenever
 // it begins to make room.
 func NewFreezer(c *Collector, budget int64, files func() int64, tables func() []*txn.Table, others func(), wake chan struct{}) *Freezer {
 	return &Freezer{c: c, budget: budget, files: files, tables: tables, others: others, wake: wake}
 }
 
 // Run freezes rows until ctx ends. It sleeps until it is woken: when memory grows
-// beyond StartFreezing.
+// beyond Mark.
 func (f *Freezer) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var thin <-chan time.Time // when to look at what is free by then
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-thin:
+			thin = nil
+			f.thin()
+			continue
 		case <-f.wake:
 		}
 		start := time.Now()
+		if thin == nil {
+			thin = time.After(thinPause)
+		}
 		if f.freeze(ctx) {
 			continue
 		}
@@ -102,7 +110,7 @@ func (f *Freezer) Wake() {
 // means that it is too much and that no row can leave it, though all have had their
 // chance: what is in use is spared in the first round, but not in the second.
 func (f *Freezer) freeze(ctx context.Context) bool {
-	if f.Measure() <= StartFreezing(f.budget) {
+	if f.Measure() <= f.start() {
 		return true
 	}
 	f.others()
@@ -150,9 +158,19 @@ func (f *Freezer) makeDurable(ctx context.Context) {
 // Short reports whether memory is about to be needed.
 func (f *Freezer) Short() bool { return f.Measure() > f.budget/16*short }
 
+// start is where rows begin to leave memory.
+func (f *Freezer) start() int64 { return f.budget / 16 * startFreezing }
+
+// outside is what of the budget is not for the arena.
+func (f *Freezer) outside() int64 { return min(f.files(), f.budget/2) }
+
+// Mark is how much memory the arena may have in use before the freezer has to be
+// woken. It follows the mapped files.
+func (f *Freezer) Mark() int64 { return f.start() - f.outside() }
+
 // Measure looks at the memory in use.
 func (f *Freezer) Measure() int64 {
-	inUse := f.c.m.Arena.Stats().InUse + min(f.files(), f.budget/2)
+	inUse := f.c.m.Arena.Stats().InUse + f.outside()
 	f.inUse.Store(inUse)
 	f.c.m.SetRoom(inUse <= f.budget, inUse < f.budget/2)
 	return inUse
