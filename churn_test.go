@@ -18,10 +18,10 @@ import (
 )
 
 var (
-	churnTime       = flag.Duration("churn.time", time.Second, "how long TestChurn works in each case")
+	churnTime       = flag.Duration("churn.time", 1500*time.Millisecond, "how long TestChurn works in each case")
 	churnRows       = flag.Int64("churn.rows", 2000, "rows of TestChurn")
 	churnSegment    = flag.Int64("churn.segment", 64<<10, "bytes of a log segment in TestChurn")
-	churnCheckpoint = flag.Int64("churn.checkpoint", 128<<10, "bytes of log between two checkpoints in TestChurn")
+	churnCheckpoint = flag.Int64("churn.checkpoint", 512<<10, "bytes of log between two checkpoints in TestChurn")
 	churnStill      = flag.Bool("churn.uncompacted", false, "TestChurn without compaction, to compare throughput and latency")
 )
 
