@@ -3,6 +3,7 @@
 package rekindle_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -32,6 +33,12 @@ func TestCopiesApart(t *testing.T) {
 	for _, to := range []string{"db", filepath.Join(root, "db", "ckpt", "000099")} {
 		_, err := db.Backup(t.Context(), to)
 		require.ErrorIs(t, err, rekindle.ErrInvalidOptions, to)
+	}
+	if os.Symlink("db", "link") == nil { // not on every system
+		for _, to := range []string{"link", filepath.Join("link", "ckpt", "sub")} {
+			_, err := db.Backup(t.Context(), to)
+			require.ErrorIs(t, err, rekindle.ErrInvalidOptions, to)
+		}
 	}
 	require.NoError(t, db.Close(t.Context()))
 }

@@ -253,6 +253,9 @@ func (v *verifier) record(_ context.Context, c *Checkpoint, _ string) error {
 	path := v.path(recordFileName(c.Number))
 	const effect = "the database opens; salvage would miss it if the manifest were lost"
 	m, err := openManifest(v.files, path)
+	if errors.Is(err, fault.ErrMissingFile) {
+		err = &fault.File{Kind: fault.ErrMissingFile, Path: path, Reason: "the copy of the manifest record"}
+	}
 	if err != nil {
 		return v.note(err, path, effect)
 	}
