@@ -36,7 +36,7 @@ func (db *DB) backup(ctx context.Context, files vfs.FS, dir string) (r BackupRes
 	if db.checkpointer == nil {
 		return r, fault.ErrReadOnly
 	}
-	if inside(db.dir, dir) { // where checkpoints delete what they do not know
+	if vfs.Within(db.dir, dir) { // where checkpoints delete what they do not know
 		return r, invalidOption("%s is in the database %s", dir, db.dir)
 	}
 	err = db.untilClosed(ctx, func(ctx context.Context) error {

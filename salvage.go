@@ -76,7 +76,7 @@ const maxConflicts = 1000 // in a report
 // missing. After an error the new directory holds a part and is of no use.
 func Salvage(ctx context.Context, dir, to string, opts *Options) (report *SalvageReport, err error) {
 	o := opts.withDefaults(dir)
-	if inside(dir, to) || inside(to, dir) {
+	if vfs.Within(dir, to) || vfs.Within(to, dir) {
 		return nil, invalidOption("%s and %s are not apart", dir, to)
 	}
 	if err := vacant(o.fs, to); err != nil {
@@ -110,30 +110,6 @@ func vacant(files vfs.FS, dir string) error {
 		return invalidOption("%s is not empty", dir)
 	}
 	return nil
-}
-
-// inside reports whether a path is a directory or lies in it, whichever of them is
-// relative or leads through symbolic links.
-func inside(dir, path string) bool {
-	rel, err := filepath.Rel(resolve(dir), resolve(path))
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
-}
-
-// resolve returns an absolute path without symbolic links, as far as the path
-// exists.
-func resolve(path string) string {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return filepath.Clean(path)
-	}
-	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) {
-			return path
-		}
-	}
 }
 
 // salvage moves rows from a wreck into a new database.
