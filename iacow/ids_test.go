@@ -199,7 +199,7 @@ func TestPagesDroppedDuringCapture(t *testing.T) {
 // drops a node which was never in memory.
 func TestImageDroppedDuringCapture(t *testing.T) {
 	r := newRig(t)
-	r.change(40, 40, keySpaces[3].make)
+	r.fill(3000)
 	r.publish()
 	r.reopen()
 	drop := func() {
@@ -212,6 +212,7 @@ func TestImageDroppedDuringCapture(t *testing.T) {
 				return
 			}
 		}
+		require.Fail(t, "all nodes are in memory")
 	}
 	r.insert(pair{"some change", 1})
 	c := r.begin()
