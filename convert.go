@@ -11,7 +11,13 @@ import (
 // IndexStrategy. It reads every row once. Errors are those of Open, and
 // ErrMissingFile if there is no database.
 func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
-	o := opts.withDefaults(dir)
+	o, dir, err := opts.in(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := strategyNamed(strategy); err != nil { // Open would take none for the one that the database has
+		return err
+	}
 	o.IndexStrategy = strategy
 	if err := o.validate(); err != nil {
 		return err

@@ -39,5 +39,9 @@ func TestConvert(t *testing.T) {
 			require.NoError(t, db.Close(t.Context()))
 		}
 	}
-	require.ErrorIs(t, rekindle.Convert(t.Context(), "/db", "magic", rekindle.Options{}.OnFS(fs)), rekindle.ErrInvalidOptions)
+	for _, name := range []string{"magic", ""} {
+		require.ErrorIs(t, rekindle.Convert(t.Context(), "/db", name, rekindle.Options{}.OnFS(fs)), rekindle.ErrInvalidOptions, name)
+	}
+	db, _ = openItems(t, fs, rekindle.Options{})
+	require.NoError(t, db.Close(t.Context()), "what is refused changes nothing")
 }

@@ -78,7 +78,8 @@ func (db *DB) enter() error {
 func (db *DB) leave() { db.calls.RUnlock() }
 
 // Open opens the database in a directory, recovering it if it was not closed,
-// or creates one there. It can take as long as the log's tail is long, and with
+// or creates one there. A relative name is that of the directory which it means now,
+// whatever becomes of the working directory. Open can take as long as the log's tail is long, and with
 // the rebuild strategy as long as it takes to read all rows; ctx ends it early.
 // Nil options mean defaults.
 //
@@ -86,7 +87,10 @@ func (db *DB) leave() { db.calls.RUnlock() }
 // ErrForeignFile or ErrMissingFile for files that cannot be used;
 // ErrInvalidOptions. A failed Open changes nothing in the directory.
 func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
-	db := &DB{opts: opts.withDefaults(dir), dir: dir, closing: make(chan struct{}, 1)}
+	db := &DB{closing: make(chan struct{}, 1)}
+	if db.opts, db.dir, err = opts.in(dir); err != nil {
+		return nil, err
+	}
 	if err := db.opts.validate(); err != nil {
 		return nil, err
 	}
@@ -98,7 +102,7 @@ func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
 			err = errors.Join(err, db.release(ctx))
 		}
 	}()
-	if err := db.open(ctx, dir); err != nil {
+	if err := db.open(ctx); err != nil {
 		return nil, err
 	}
 	db.start()
@@ -106,7 +110,7 @@ func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
 	return db, nil
 }
 
-func (db *DB) open(ctx context.Context, dir string) error {
+func (db *DB) open(ctx context.Context) error {
 	memoryGrows := make(chan struct{}, 1)
 	db.arena = arena.New(arena.Config{
 		Limit: db.opts.MemoryLimit,
@@ -118,14 +122,14 @@ func (db *DB) open(ctx context.Context, dir string) error {
 		},
 	})
 	db.epochs = epoch.NewDomain(db.arena)
-	db.files = vfs.NewMeter(db.opts.fs, dir)
+	db.files = vfs.NewMeter(db.opts.fs, db.dir)
 	db.opts.fs = db.files
 	budget := make(chan int64, 1)
 	go func() { budget <- db.opts.budget() }() // beside recovery, which needs none
 	var err error
 	db.state, err = recovery.Open(ctx, recovery.Config{
 		FS:       db.files,
-		Dir:      dir,
+		Dir:      db.dir,
 		ReadOnly: db.opts.ReadOnly,
 		Verify:   db.opts.VerifyOnOpen,
 		New:      db.newHeader(),

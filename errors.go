@@ -59,7 +59,8 @@ var (
 	// in use. It is being rebuilt from the rows; until then what has to be looked
 	// up in it fails with this error, which wraps what was found.
 	ErrIndexDamaged = fault.ErrIndexDamaged
-	// ErrNoSpace: the disk has no room for the commit. Nothing was published.
+	// ErrNoSpace: no room could be made for the commit, as a rule because the disk
+	// is full; the error wraps the reason. Nothing was published.
 	ErrNoSpace = fault.ErrNoSpace
 	// ErrMemoryLimit: Options.MemoryLimit is reached.
 	ErrMemoryLimit = fault.ErrMemoryLimit

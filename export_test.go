@@ -27,7 +27,10 @@ func (o Options) Eager() Options {
 
 // Budget is the memory budget of a database with these options.
 func (o Options) Budget() int64 {
-	o = o.withDefaults("/db")
+	o, _, err := o.in("/db")
+	if err != nil {
+		panic(err)
+	}
 	return o.budget()
 }
 

@@ -3,6 +3,7 @@ package rekindle
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -131,13 +132,28 @@ const (
 	maxRowBytes            = 1 << 20
 )
 
-// withDefaults returns a copy with everything filled in that does not depend
-// on the database in dir.
-func (o *Options) withDefaults(dir string) Options {
+// in returns a copy with everything filled in that does not depend on the database
+// in dir, and dir as it can be used for as long as the process lives: a relative
+// one would mean another directory when the working directory changes.
+func (o *Options) in(dir string) (_ Options, absolute string, err error) {
 	var r Options
 	if o != nil {
 		r = *o
 	}
+	if dir == "" {
+		return r, dir, invalidOption("the directory has no name")
+	}
+	if r.fs == nil {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return r, dir, err
+		}
+		r.fs = vfs.Inside(dir)
+	}
+	r.fillIn()
+	return r, dir, nil
+}
+
+func (r *Options) fillIn() {
 	if r.CheckpointBytes == 0 {
 		r.CheckpointBytes = defaultCheckpointBytes
 	}
@@ -147,10 +163,6 @@ func (o *Options) withDefaults(dir string) Options {
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
-	if r.fs == nil {
-		r.fs = vfs.Inside(dir)
-	}
-	return r
 }
 
 // budget is the memory budget in bytes, 0 for none. To find the default takes some

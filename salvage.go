@@ -75,7 +75,10 @@ const maxConflicts = 1000 // in a report
 // damage in the middle of the log, which an Open refuses. The report says what is
 // missing. After an error the new directory holds a part and is of no use.
 func Salvage(ctx context.Context, dir, to string, opts *Options) (report *SalvageReport, err error) {
-	o := opts.withDefaults(dir)
+	o, dir, err := opts.in(dir)
+	if err != nil {
+		return nil, err
+	}
 	if vfs.Within(dir, to) || vfs.Within(to, dir) {
 		return nil, invalidOption("%s and %s are not apart", dir, to)
 	}

@@ -42,7 +42,10 @@ const (
 // Not checked, because nothing is kept there: LOCK, files that are listed as
 // strays, and in log segments the space behind the last round.
 func Verify(ctx context.Context, dir string, opts *Options) (report *VerifyReport, err error) {
-	o := opts.withDefaults(dir)
+	o, dir, err := opts.in(dir)
+	if err != nil {
+		return nil, err
+	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}

@@ -108,8 +108,15 @@ func (s *segmentStream) Prepare(target Position) error {
 	return nil
 }
 
-// noSpace marks an error of preparing: nothing was lost.
-func noSpace(err error) error { return fmt.Errorf("%w: %w", fault.ErrNoSpace, err) }
+// noSpace marks an error of preparing: nothing was lost. That does not hold for files
+// that are not what they should be, such as those of another database in the place of
+// this one: then there is nowhere to go on.
+func noSpace(err error) error {
+	if file := (*fault.File)(nil); errors.As(err, &file) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", fault.ErrNoSpace, err)
+}
 
 func (s *segmentStream) clearDead() error {
 	for len(s.dead) > 0 {

@@ -34,7 +34,7 @@ var (
 	ErrForeignFile       = errors.New("file belongs to another database")
 	ErrMissingFile       = errors.New("required file is missing")
 	ErrIndexDamaged      = errors.New("index is damaged and is being rebuilt")
-	ErrNoSpace           = errors.New("no space left for the log")
+	ErrNoSpace           = errors.New("no space prepared for the log")
 	ErrMemoryLimit       = errors.New("memory limit reached")
 	ErrCommitUnknown     = errors.New("commit outcome is unknown")
 	ErrSnapshotTooOld    = errors.New("snapshot is too old")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
@@ -18,6 +19,13 @@ type insideFS struct {
 	osFS
 	dir   string
 	known *sync.Map // directories below dir that are none: looked at once
+	held  *atomic.Pointer[heldLock]
+}
+
+// heldLock is the lock of the directory.
+type heldLock struct {
+	name string
+	file os.FileInfo
 }
 
 // Inside is OS for one who does not trust the content of a directory: below it
@@ -26,13 +34,23 @@ type insideFS struct {
 // on a link itself. The directory may be reached through links: its name is the
 // caller's. Links that somebody makes after the first look at a directory, or between
 // the check and the operation, are not seen.
-func Inside(dir string) FS { return insideFS{dir: filepath.Clean(dir), known: new(sync.Map)} }
+//
+// While a lock in the directory is held, names below it are refused with a fault.File
+// once that lock file is not there any more: then the directory was moved, removed
+// or replaced, and what has those names now may be somebody else's.
+func Inside(dir string) FS {
+	return insideFS{dir: filepath.Clean(dir), known: new(sync.Map), held: new(atomic.Pointer[heldLock])}
+}
 
-// check refuses a path that leads through a link below the directory.
+// check refuses a path that leads through a link below the directory, or to what has
+// taken the directory's place.
 func (f insideFS) check(name string) error {
-	below, err := filepath.Rel(f.dir, name)
-	if err != nil || below == "." || !filepath.IsLocal(below) {
-		return nil // not below: a name of the caller's
+	below, ok := f.below(name)
+	if !ok {
+		return nil
+	}
+	if err := f.checkPlace(); err != nil || below == "." {
+		return err
 	}
 	at := f.dir
 	for elem := range strings.SplitSeq(below, string(filepath.Separator)) {
@@ -53,6 +71,30 @@ func (f insideFS) check(name string) error {
 		if st.IsDir() {
 			f.known.Store(at, nil)
 		}
+	}
+	return nil
+}
+
+// below returns name relative to the directory; it is not ok if the name lies
+// elsewhere, and so is the caller's affair.
+func (f insideFS) below(name string) (_ string, ok bool) {
+	below, err := filepath.Rel(f.dir, name)
+	return below, err == nil && filepath.IsLocal(below)
+}
+
+// checkPlace makes sure that the directory is the one in which the lock is held.
+func (f insideFS) checkPlace() error {
+	held := f.held.Load()
+	if held == nil {
+		return nil
+	}
+	switch now, err := os.Lstat(held.name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault.File{Kind: fault.ErrMissingFile, Path: held.name, Reason: "the lock that is held is gone: the database was moved or removed while it was open"}
+	case err != nil:
+		return explainOpen(held.name, err)
+	case !os.SameFile(now, held.file):
+		return &fault.File{Kind: fault.ErrForeignFile, Path: held.name, Reason: "not the lock that is held: the database was replaced while it was open"}
 	}
 	return nil
 }
@@ -136,5 +178,25 @@ func (f insideFS) Lock(name string) (io.Closer, error) {
 	if err := f.check(name); err != nil {
 		return nil, err
 	}
-	return f.osFS.Lock(name)
+	lock, err := f.osFS.Lock(name)
+	if err != nil || filepath.Dir(name) != f.dir {
+		return lock, err
+	}
+	file, err := os.Lstat(name)
+	if err != nil {
+		return nil, joinErrors(err, lock.Close())
+	}
+	f.held.Store(&heldLock{name, file})
+	return insideLock{lock, f.held}, nil
+}
+
+// insideLock is a lock on which names below a directory depend.
+type insideLock struct {
+	io.Closer
+	held *atomic.Pointer[heldLock]
+}
+
+func (l insideLock) Close() error {
+	l.held.Store(nil)
+	return l.Closer.Close()
 }

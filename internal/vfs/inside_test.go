@@ -146,3 +146,33 @@ func TestNotFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestInsideAnotherDirectory: with the lock of a directory goes what stands at its
+// names.
+func TestInsideAnotherDirectory(t *testing.T) {
+	dir := t.TempDir()
+	lockName, name, outside := filepath.Join(dir, "LOCK"), filepath.Join(dir, "f"), filepath.Join(t.TempDir(), "f")
+	fs := vfs.Inside(dir)
+	lock, err := fs.Lock(lockName)
+	require.NoError(t, err)
+	put(t, fs, name, "x")
+	require.Equal(t, "x", get(t, fs, name))
+
+	require.NoError(t, os.Rename(lockName, lockName+".moved"))
+	require.ErrorIs(t, fs.Remove(name), fault.ErrMissingFile)
+	require.NoError(t, os.WriteFile(lockName, nil, 0o600))
+	for what, do := range operations(fs) {
+		require.ErrorIs(t, do(name), fault.ErrForeignFile, what)
+	}
+	_, err = fs.Create(filepath.Join(dir, "new"))
+	require.ErrorIs(t, err, fault.ErrForeignFile)
+	require.ErrorIs(t, fs.Remove(name), fault.ErrForeignFile)
+	require.ErrorIs(t, fs.Rename(name, filepath.Join(dir, "to")), fault.ErrForeignFile)
+	require.ErrorIs(t, fs.MkdirAll(filepath.Join(dir, "log")), fault.ErrForeignFile)
+	_, err = fs.List(dir)
+	require.ErrorIs(t, err, fault.ErrForeignFile)
+	put(t, fs, outside, "not in the directory")
+
+	require.NoError(t, lock.Close())
+	require.Equal(t, "x", get(t, fs, name))
+}
