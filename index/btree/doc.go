@@ -24,7 +24,7 @@
 //
 //	offset  size
 //	     0     8  version: obsolete (bit 0), latched (bit 1), counter (bits 2-63)
-//	     8     8  meta: counts and layout, see the type
+//	     8     8  meta: counts and layout, see docs/format/node.md
 //	    16     8  link: child word of the right neighbour (leaf), of the leftmost
 //	              child (inner node) or of the next overflow page; 0 = none
 //	    24     8  node id, 0 in a tree without a store; in memory the owner above it
