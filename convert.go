@@ -8,8 +8,10 @@ import (
 
 // Convert gives the database in a directory another index strategy and builds
 // its indexes. It must not be open; options apply as for Open, but for
-// IndexStrategy. It reads every row once. Errors are those of Open, and
-// ErrMissingFile if there is no database.
+// IndexStrategy and ReadOnly, which is refused. It reads every row once. Errors are
+// those of Open, and ErrMissingFile if there is no database. After an error the
+// database has the old strategy or the new one; without Options.IndexStrategy it opens
+// with either.
 func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
 	o, dir, err := opts.in(dir)
 	if err != nil {
@@ -20,6 +22,12 @@ func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
 	}
 	o.IndexStrategy = strategy
 	if err := o.validate(); err != nil {
+		return err
+	}
+	if o.ReadOnly {
+		return invalidOption("ReadOnly, to convert")
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := recovery.Convert(o.fs, dir, strategy); err != nil {

@@ -1,6 +1,7 @@
 package rekindle_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -39,9 +40,13 @@ func TestConvert(t *testing.T) {
 			require.NoError(t, db.Close(t.Context()))
 		}
 	}
+	content := fs.Dump()
 	for _, name := range []string{"magic", ""} {
 		require.ErrorIs(t, rekindle.Convert(t.Context(), "/db", name, rekindle.Options{}.OnFS(fs)), rekindle.ErrInvalidOptions, name)
 	}
-	db, _ = openItems(t, fs, rekindle.Options{})
-	require.NoError(t, db.Close(t.Context()), "what is refused changes nothing")
+	require.ErrorIs(t, rekindle.Convert(t.Context(), "/db", names[0], rekindle.Options{ReadOnly: true}.OnFS(fs)), rekindle.ErrInvalidOptions)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, rekindle.Convert(ended, "/db", names[0], rekindle.Options{}.OnFS(fs)), context.Canceled)
+	require.Equal(t, content, fs.Dump(), "what is refused changes nothing")
 }

@@ -179,6 +179,48 @@ func TestWrongQueries(t *testing.T) {
 	}))
 }
 
+// TestNullIsNotUnique: any number of rows have NULL in a unique index, so none is
+// found by it.
+func TestNullIsNotUnique(t *testing.T) {
+	db, _ := openItems(t, vfs.NewMem(), rekindle.Options{})
+	defer db.Close(t.Context())
+	type user struct {
+		ID   int64   `rekindle:",pk"`
+		Nick *string `rekindle:",unique=nick"`
+		Team int32   `rekindle:",unique=nick"`
+	}
+	users, err := rekindle.OpenTable[user](t.Context(), db, "users")
+	require.NoError(t, err)
+	nick, other := "ada", "eve"
+	update(t, db, func(tx *rekindle.Tx) {
+		require.NoError(t, users.Insert(tx, &user{ID: 1, Nick: &nick}))
+		require.NoError(t, users.Insert(tx, &user{ID: 2}))
+		require.NoError(t, users.Insert(tx, &user{ID: 3}))
+	})
+	require.NoError(t, db.View(t.Context(), func(tx *rekindle.Tx) error {
+		row := user{Nick: &nick}
+		require.NoError(t, users.GetBy(tx, "nick", &row))
+		require.Equal(t, int64(1), row.ID)
+		require.ErrorIs(t, users.GetBy(tx, "nick", &user{}), rekindle.ErrInvalidQuery)
+		var missing *rekindle.NotFoundError
+		require.ErrorAs(t, users.GetBy(tx, "nick", &user{Nick: &other}), &missing)
+		require.Equal(t, "nick", missing.Index)
+		return nil
+	}))
+}
+
+func TestNegativeDurability(t *testing.T) {
+	disk := vfs.NewMem()
+	_, err := rekindle.Open(t.Context(), "/db", rekindle.Options{Durability: rekindle.Interval(-time.Second)}.OnFS(disk))
+	require.ErrorIs(t, err, rekindle.ErrInvalidOptions)
+	db, _ := openItems(t, disk, rekindle.Options{})
+	defer db.Close(t.Context())
+	update(t, db, func(tx *rekindle.Tx) {
+		require.ErrorIs(t, tx.SetDurability(rekindle.Interval(-time.Second)), rekindle.ErrInvalidOptions)
+		require.NoError(t, tx.SetDurability(rekindle.None))
+	})
+}
+
 func TestSecondOpener(t *testing.T) {
 	fs := vfs.NewMem()
 	db, _ := openItems(t, fs, rekindle.Options{})

@@ -26,15 +26,20 @@ const (
 	None Durability = -1
 )
 
+// invalid is the error for a negative time.
+func (d Durability) invalid() error {
+	return invalidOption("Durability is Interval(%v), negative", time.Duration(d))
+}
+
 // Interval is the durability that a crash may take the commits of the last d
-// from.
+// from. Interval(0) is Sync, a negative one is refused where it is used.
 func Interval(d time.Duration) Durability { return Durability(d) }
 
 func (d Durability) log() logstream.Durability {
 	switch {
 	case d == Sync:
 		return logstream.Durability{Mode: logstream.Sync}
-	case d < 0:
+	case d == None:
 		return logstream.Durability{Mode: logstream.None}
 	}
 	return logstream.Durability{Mode: logstream.Interval, Interval: time.Duration(d)}
@@ -199,6 +204,8 @@ func (o *Options) validate() error {
 		return invalidOption("LogStreams is %d, not in [0, %d]", o.LogStreams, logstream.MaxStreams)
 	case o.SegmentBytes != 0 && (o.SegmentBytes < logstream.MinSegmentBytes || o.SegmentBytes > logstream.MaxSegmentBytes || o.SegmentBytes&(o.SegmentBytes-1) != 0):
 		return invalidOption("SegmentBytes is %d, not a power of two in [%d, %d]", o.SegmentBytes, logstream.MinSegmentBytes, logstream.MaxSegmentBytes)
+	case o.Durability < None:
+		return o.Durability.invalid()
 	case o.MemoryLimit < 0:
 		return invalidOption("MemoryLimit is %d, negative", o.MemoryLimit)
 	case o.MaxSnapshotAge < 0:

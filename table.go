@@ -93,7 +93,8 @@ func (t *Table[T]) GetMany(tx *Tx, rows []T) (missing []int, err error) {
 
 // GetBy reads the row whose key in the named unique index is in row's fields
 // of that index. ErrNotFound if there is none; ErrInvalidQuery if there is no
-// such index or it is not unique.
+// such index, it is not unique, or one of the fields is NULL, which any number of
+// rows may have.
 func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
 	number, err := indexNamed(t.t, index)
 	if err != nil {
@@ -101,6 +102,9 @@ func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
 	}
 	if !t.t.Schema.Indexes[number].Unique {
 		return invalidQuery(t.t, "index %s is not unique; use Scan", index)
+	}
+	if t.mapping.KeyHasNull(number, unsafe.Pointer(row)) {
+		return invalidQuery(t.t, "NULL is not unique in index %s; use Scan", index)
 	}
 	return t.get(tx, number, row)
 }
@@ -222,5 +226,9 @@ func deleteRow(c *txn.Call, t *txn.Table) error {
 }
 
 func notFound(t *txn.Table, index int, key []byte) error {
-	return &fault.NotFound{Table: t.Name(), Key: t.Layout.FormatKey(index, key)}
+	e := &fault.NotFound{Table: t.Name(), Key: t.Layout.FormatKey(index, key)}
+	if index > 0 {
+		e.Index = t.Schema.Indexes[index].Name
+	}
+	return e
 }

@@ -51,9 +51,15 @@ func (tx *Tx) Commit(ctx context.Context) error {
 func (tx *Tx) Rollback() error { return tx.inner.Rollback() }
 
 // SetDurability chooses what the commit of this transaction waits for.
-func (tx *Tx) SetDurability(d Durability) error { return tx.inner.SetDurability(d.log()) }
+func (tx *Tx) SetDurability(d Durability) error {
+	if d < None {
+		return d.invalid()
+	}
+	return tx.inner.SetDurability(d.log())
+}
 
-// View runs fn in a read-only transaction.
+// View runs fn in a read-only transaction and returns its error. The transaction
+// ends with fn, also if that panics.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 	tx, err := db.Begin(ctx, false)
 	if err != nil {
@@ -75,7 +81,8 @@ func (tx *Tx) end() {
 // Update runs fn in a transaction and commits it if fn returns nil. After a
 // conflict it runs fn again, in a new transaction, until ctx ends or
 // Options.MaxRetries is reached; fn must therefore have no effects outside of
-// the transaction. An error of fn rolls back and is returned.
+// the transaction, and neither commit nor roll back itself. An error of fn, or a
+// panic, rolls back; the error is returned.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	for attempt := 0; ; attempt++ {
 		err := db.tryUpdate(ctx, fn)

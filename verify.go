@@ -37,7 +37,7 @@ const (
 // whether every row can be read and every index has the entries of the rows. What
 // is wrong is in the report. An error means that the verification could not be
 // completed, and the report, if there is one, ends there: ErrLocked if the database
-// is open.
+// is open, fs.ErrNotExist if there is no such directory.
 //
 // Not checked, because nothing is kept there: LOCK, files that are listed as
 // strays, and in log segments the space behind the last round.
@@ -48,6 +48,9 @@ func Verify(ctx context.Context, dir string, opts *Options) (report *VerifyRepor
 	}
 	if err := o.validate(); err != nil {
 		return nil, err
+	}
+	if _, err := o.fs.Stat(dir); errors.Is(err, fs.ErrNotExist) { // a wrong name, not a damaged database
+		return nil, fmt.Errorf("verify %s: %w", dir, err)
 	}
 	lock, err := lockIfThere(o.fs, filepath.Join(dir, "LOCK"))
 	if err != nil {

@@ -2,6 +2,7 @@ package rekindle_test
 
 import (
 	"context"
+	"io/fs"
 	"path"
 	"strings"
 	"sync"
@@ -117,7 +118,11 @@ func TestVerifyOnlineFindsDamage(t *testing.T) {
 			_ = db.Close(t.Context()) // a checkpoint may meet what was harmed
 		}
 	}
-	report, err := rekindle.Verify(t.Context(), "/nothing", rekindle.Options{}.OnFS(vfs.NewMem()))
+	empty := vfs.NewMem()
+	_, err := rekindle.Verify(t.Context(), "/nothing", rekindle.Options{}.OnFS(empty))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, empty.MkdirAll("/nothing"))
+	report, err := rekindle.Verify(t.Context(), "/nothing", rekindle.Options{}.OnFS(empty))
 	require.NoError(t, err)
 	require.True(t, report.Damage())
 }

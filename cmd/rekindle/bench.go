@@ -60,7 +60,7 @@ func (f *benchFlags) add(cmd *cobra.Command, rows []int64, runs int) {
 	strategyFlag(cmd, &f.strategy, allStrategies)
 	flags.StringVar(&f.dir, "dir", "", "directory to put databases in; they are removed (default: a temporary one)")
 	flags.StringVar(&f.json, "json", "", "file to write one JSON object a line to; - prints them instead of the table")
-	flags.Int64SliceVar(&f.rows, "rows", rows, "numbers of rows")
+	flags.Int64SliceVar(&f.rows, "rows", rows, "`numbers` of rows")
 	flags.IntVar(&f.indexes, "indexes", 1, "indexes of the table, the primary key included")
 	flags.IntVar(&f.runs, "runs", runs, "how often to measure; the median counts")
 }

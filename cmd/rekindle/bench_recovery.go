@@ -41,7 +41,7 @@ medians are shown. See the package bench/restart for every figure.`,
 	}
 	f.add(cmd, []int64{100_000, 1_000_000}, 5)
 	flags := cmd.Flags()
-	flags.Int64SliceVar(&f.tails, "tail", []int64{0, 100_000}, "records behind the last checkpoint")
+	flags.Int64SliceVar(&f.tails, "tail", []int64{0, 100_000}, "`numbers` of records behind the last checkpoint")
 	flags.StringVar(&f.cold, "cold", coldNo, "drop the page cache before: no, yes or both, one after the other")
 	flags.Lookup("cold").NoOptDefVal = coldYes
 	flags.StringVar(&f.drop, "drop", dropAll, "what -cold drops: all of the machine's cache where permitted, or files of the database only")

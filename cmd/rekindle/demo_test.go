@@ -107,6 +107,8 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{nil, "which command"},
 		{[]string{"dmo"}, "dmo"},
+		{[]string{"help", "dmo"}, "dmo"},
+		{[]string{"help", "demo", "extra"}, "extra"},
 		{[]string{"demo", "extra"}, "extra"},
 		{[]string{"demo", "-nonsense"}, "nonsense"},
 		{[]string{"demo", "-rounds", "many"}, "many"},
@@ -131,7 +133,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelpIsNoError(t *testing.T) {
-	for _, args := range [][]string{{"-h"}, {"-help"}, {"demo", "-help"}, {"help", "demo"}} {
+	for _, args := range [][]string{{"-h"}, {"-help"}, {"demo", "-help"}, {"help"}, {"help", "demo"}, {"help", "bench", "recovery"}} {
 		code, out, errOut, _ := command(t, t.Context(), args...)
 		require.Equal(t, exitOK, code, "%q: %s", args, errOut)
 		require.Contains(t, out, "Usage:")

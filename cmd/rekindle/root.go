@@ -46,9 +46,11 @@ func run(ctx context.Context, args []string, s streams) int {
 // accepted.
 func newRoot(s streams, started func()) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "rekindle",
-		Short:             "An in-memory OLTP engine for Go whose restart does not depend on how much data it holds",
-		Long:              "Flags may be written with one dash or two.",
+		Use:   "rekindle",
+		Short: "An in-memory OLTP engine for Go whose restart does not depend on how much data it holds",
+		Long: `An embeddable in-memory OLTP engine for Go whose restart does not depend on how
+much data it holds: this command shows and measures it, and looks after databases.
+Flags may be written with one dash or two.`,
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -60,6 +62,26 @@ func newRoot(s streams, started func()) *cobra.Command {
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newDemo(s), newDemoChild(s), newTorture(s), newTortureChild(s), newConvert(s), newBackup(s), newVerify(s), newSalvage(s), newBench(s), newBenchTask(s))
 	return root
+}
+
+// newHelp is cobra's help command, but that it refuses what it knows nothing of.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = fmt.Errorf("unknown command %q for %q", rest[0], cmd.CommandPath())
+			}
+			if err != nil {
+				return usageError{err}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
 }

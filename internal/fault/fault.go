@@ -42,6 +42,14 @@ var (
 	ErrOpenTransactions  = errors.New("transactions were still open")
 )
 
+// place names a table or, if there is one to name, its index.
+func place(table, index string) string {
+	if index == "" {
+		return table
+	}
+	return table + "." + index
+}
+
 // Conflict is a write-write conflict: another transaction got there first.
 type Conflict struct {
 	Table  string
@@ -51,11 +59,7 @@ type Conflict struct {
 }
 
 func (e *Conflict) Error() string {
-	where := e.Table
-	if e.Index != "" {
-		where += "." + e.Index
-	}
-	return fmt.Sprintf("%v: table %s, key %s: %s", ErrConflict, where, e.Key, e.Reason)
+	return fmt.Sprintf("%v: table %s, key %s: %s", ErrConflict, place(e.Table, e.Index), e.Key, e.Reason)
 }
 
 func (e *Conflict) Unwrap() error { return ErrConflict }
@@ -76,14 +80,15 @@ func (e *DuplicateKey) Unwrap() error { return ErrDuplicateKey }
 // NotFound says that no row with the key is visible, or no such table.
 type NotFound struct {
 	Table string
-	Key   string // empty when the table itself is missing
+	Key   string // primary key, or the key of Index; empty when the table itself is missing
+	Index string // set when the row was looked up by a unique index
 }
 
 func (e *NotFound) Error() string {
 	if e.Key == "" {
 		return fmt.Sprintf("table %s: %v", e.Table, ErrNotFound)
 	}
-	return fmt.Sprintf("table %s, key %s: %v", e.Table, e.Key, ErrNotFound)
+	return fmt.Sprintf("table %s, key %s: %v", place(e.Table, e.Index), e.Key, ErrNotFound)
 }
 
 func (e *NotFound) Unwrap() error { return ErrNotFound }
@@ -99,11 +104,7 @@ type TooLarge struct {
 }
 
 func (e *TooLarge) Error() string {
-	where := e.Table
-	if e.Index != "" {
-		where += "." + e.Index
-	}
-	return fmt.Sprintf("%v: table %s: %d bytes, limit %d", e.Kind, where, e.Size, e.Limit)
+	return fmt.Sprintf("%v: table %s: %d bytes, limit %d", e.Kind, place(e.Table, e.Index), e.Size, e.Limit)
 }
 
 func (e *TooLarge) Unwrap() error { return e.Kind }

@@ -182,6 +182,20 @@ func (m *Mapping) AppendKey(dst []byte, index int, src unsafe.Pointer) []byte {
 	return dst
 }
 
+// KeyHasNull is Layout.KeyHasNull for the struct at src.
+func (m *Mapping) KeyHasNull(index int, src unsafe.Pointer) bool {
+	k := &m.layout.keys[index]
+	if !k.nullable {
+		return false
+	}
+	for i := range k.parts {
+		if c := m.steps[k.parts[i].column].cell(src); c.null {
+			return true
+		}
+	}
+	return false
+}
+
 // cell reads the field of the struct at src.
 func (s *step) cell(src unsafe.Pointer) (c cell) {
 	p := unsafe.Add(src, s.offset)
