@@ -6,6 +6,10 @@ import (
 	"slices"
 )
 
+// firstWindow is what a decoder reads first. Behind a checkpoint there is often
+// little or nothing; the window doubles as long as there is more.
+const firstWindow = 8 << 10
+
 // batchesAhead is how many batches a decoder may hold at once.
 const batchesAhead = 3
 
@@ -49,7 +53,7 @@ func (r *round) end() Position { return r.pos + Position(r.span()) }
 func newDecoder(t *trail, from Position) *decoder {
 	own := *t
 	own.headers, own.flaws = maps.Clone(t.headers), maps.Clone(t.flaws)
-	d := &decoder{trail: &own, pos: from, window: minWindow,
+	d := &decoder{trail: &own, pos: from, window: firstWindow,
 		out: make(chan *batch, batchesAhead), free: make(chan *batch, batchesAhead)}
 	for range batchesAhead {
 		d.free <- &batch{}
@@ -77,16 +81,18 @@ func (d *decoder) run(ctx context.Context) {
 
 // fill decodes the next rounds into b; none are there where the stream stops.
 func (d *decoder) fill(b *batch) error {
-	for retried := false; ; retried = true {
+	for {
 		d.pos = d.follow(d.pos)
 		if err := d.fillHere(b); err != nil || len(b.rounds) > 0 {
 			return err
 		}
-		if retried {
-			return nil
-		}
-		if err := d.loadHeader(d.goOn(d.pos)); err != nil { // it may be there by now
+		next := d.goOn(d.pos)
+		_, known := d.headers[next]
+		if err := d.loadHeader(next); err != nil { // it may be there by now
 			return err
+		}
+		if _, found := d.headers[next]; known || !found {
+			return nil
 		}
 	}
 }
@@ -100,14 +106,19 @@ func (d *decoder) fillHere(b *batch) error {
 	}
 	room := int(limit - d.pos)
 	for want := min(d.window, room); ; {
-		b.buf = slices.Grow(b.buf[:0], want)[:want]
+		if cap(b.buf) < want {
+			b.buf = make([]byte, want)
+		}
+		b.buf = b.buf[:want]
 		n, err := d.readAt(b.buf, d.pos)
 		if err != nil {
 			return err
 		}
 		need := d.parse(b, b.buf[:n], &h, limit)
-		if len(b.rounds) > 0 || need <= n || n < want || want == room {
+		if len(b.rounds) > 0 {
 			d.window = min(2*d.window, maxWindow)
+		}
+		if len(b.rounds) > 0 || need <= n || n < want || want == room {
 			return nil
 		}
 		want = min(need, room)

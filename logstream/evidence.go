@@ -186,11 +186,15 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 	if p > MaxRoundBytes {
 		start = max(start, p-MaxRoundBytes)
 	}
-	buf := make([]byte, searchBytes)
+	var buf []byte
 	header := Position(alignSector(roundHeaderBytes(t.streams)))
+	step := header // rounds of single commits are that short, and those of many are long
 	for end := p; end > start; {
-		from := max(start, end-min(end, searchBytes-header))
-		n, err := t.readAt(buf[:min(end-from+header, Position(len(buf)))], from)
+		from := max(start, end-min(end, step))
+		if size := int(end - from + header); len(buf) < size {
+			buf = make([]byte, size)
+		}
+		n, err := t.readAt(buf[:end-from+header], from)
 		if err != nil {
 			return h, false, err
 		}
@@ -201,6 +205,7 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 			}
 		}
 		end = from
+		step = min(4*step, searchBytes)
 	}
 	return h, false, nil
 }

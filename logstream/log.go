@@ -94,17 +94,18 @@ func Open(o Options, start Start) (*Log, error) {
 		src := newSource(l.geometry, o.FS, o.Dir, i)
 		l.streams = append(l.streams, newSegmentStream(src, o.DatabaseID, &l.start))
 	}
-	if err := l.startLife(); err != nil {
-		return nil, err
-	}
 	l.startRounds()
 	l.flusher.start(l)
 	l.preparer.start(l)
 	return l, nil
 }
 
-// startLife names the incarnation that the first commit will begin.
+// startLife names the incarnation, once: that begins with the first commit, and a
+// log that is only read draws no salt.
 func (l *Log) startLife() error {
+	if l.current.number != 0 { // an attempt to begin it has failed
+		return nil
+	}
 	var salt [8]byte
 	if _, err := rand.Read(salt[:]); err != nil {
 		return err

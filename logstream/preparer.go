@@ -167,6 +167,9 @@ func (l *Log) makeDir() error {
 // begin starts the incarnation in all streams, durably, before any round of it
 // is written: so any of its rounds proves that all its first segments exist.
 func (l *Log) begin() error {
+	if err := l.startLife(); err != nil {
+		return err
+	}
 	for i, s := range l.streams {
 		if err := s.Begin(&l.current); err != nil {
 			return fmt.Errorf("starting a segment in stream %d: %w", i, err)

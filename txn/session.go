@@ -220,6 +220,9 @@ func (m *Manager) acquire() *session {
 		n := t.len()
 		for i, at := 0, stackHash(); i < n; i++ {
 			if s := t.at((at + i) % n); s.claim() {
+				if s.m == nil {
+					s.equip(m)
+				}
 				return s
 			}
 		}
@@ -250,15 +253,20 @@ func (m *Manager) addSessions(length int) {
 		return
 	}
 	chunk := new([sessionChunk]session)
-	for i := range chunk {
-		chunk[i].m = m
-		chunk[i].call.s = &chunk[i]
-		chunk[i].h = m.Epochs.Register()
-		if m.Trace {
+	if m.Trace {
+		for i := range chunk {
 			chunk[i].origin = &origin{}
 		}
 	}
 	m.table.Store(&sessionTable{chunks: append(append([]*[sessionChunk]session(nil), old.chunks...), chunk)})
+}
+
+// equip readies a session for its first use, after it was claimed. Most are never
+// used: their memory and an epoch handle, which every advance looks at, would be for
+// nothing.
+func (s *session) equip(m *Manager) {
+	s.m, s.call.s = m, s
+	s.h = m.Epochs.Register()
 }
 
 // stackHash differs between goroutines that run at the same time and costs

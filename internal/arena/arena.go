@@ -75,9 +75,7 @@ func New(c Config) *Arena {
 	for i := range a.shards {
 		a.shards[i].id = uint32(i)
 	}
-	for i := range a.classes {
-		a.classes[i] = makeClass(i)
-	}
+	makeClasses(&a.classes)
 	a.heap.init(&a.table, c)
 	return a
 }

@@ -47,24 +47,32 @@ func classSize(i int) int {
 	return ((i+1)&7 + 9) << ((i+1)>>3 + 2)
 }
 
+// makeClasses fills in all classes. Those of lasting blocks are those of passing
+// ones but for where they lie.
+func makeClasses(all *[classCount]class) {
+	for i := range sizeCount {
+		c := makeClass(i)
+		all[i] = c
+		c.index, c.kind = uint8(sizeCount+i), lasting
+		all[sizeCount+i] = c
+	}
+	all[stableClass] = all[sizeCount+classOf(StableBlock)].stable()
+}
+
+// makeClass makes a class of passing blocks.
 func makeClass(i int) class {
-	if i == stableClass {
-		return makeStableClass()
-	}
-	size := classSize(i % sizeCount)
+	size := classSize(i)
 	c := class{size: uint32(size), index: uint8(i), kind: passing, inverse: (1<<inverseShift)/uint64(size) + 1}
-	if i >= sizeCount {
-		c.kind = lasting
-	}
 	if pageSize/size > inlineBlocks {
 		c.first = bitmapBytes
 	}
 	if size <= maxSharded {
 		c.shardMask = ^uint32(0)
 	}
-	for n := 1; c.pages == 0; n++ {
+	least := min(16, 64<<10/size) // blocks
+	for n := (least*size + int(c.first) + pageSize - 1) >> pageShift; c.pages == 0; n++ {
 		blocks := (n<<pageShift - int(c.first)) / size
-		if blocks >= min(16, 64<<10/size) && blocks*size*16 >= n<<pageShift*15 {
+		if blocks*size*16 >= n<<pageShift*15 {
 			c.pages, c.blocks = uint8(n), uint16(blocks)
 		}
 	}
@@ -72,9 +80,8 @@ func makeClass(i int) class {
 	return c
 }
 
-// makeStableClass makes small spans, because only whole ones go back.
-func makeStableClass() class {
-	c := makeClass(sizeCount + classOf(StableBlock))
+// stable makes small spans, because only whole ones go back.
+func (c class) stable() class {
 	c.index, c.pages, c.blocks, c.listAt, c.untouched = stableClass, 1, pageSize/StableBlock, 1, stableHead
 	return c
 }

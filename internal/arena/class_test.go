@@ -21,8 +21,11 @@ func TestClassOfEverySize(t *testing.T) {
 }
 
 func TestClassGeometry(t *testing.T) {
-	for i := range classCount {
-		c := makeClass(i)
+	var classes [classCount]class
+	makeClasses(&classes)
+	for i := range classes {
+		c := &classes[i]
+		require.EqualValues(t, i, c.index)
 		size, span := int(c.size), int(c.pages)<<pageShift
 		used := int(c.first) + int(c.blocks)*size
 		require.Zero(t, size%8)
