@@ -82,10 +82,6 @@ func (c *catalog) definitions(ctx context.Context) (map[rowid.Table]*schema.Tabl
 	defer tx.Rollback()
 	system := c.byID(systemTable)
 	found := map[rowid.Table]*schema.Table{}
-	words := map[uint64]indirection.Word{} // as they are before the rows come into memory
-	if err := system.Rows.Scan(1, func(ordinal uint64, word indirection.Word) bool { words[ordinal] = word; return true }); err != nil {
-		return nil, err
-	}
 	names := map[string]bool{}
 	err = tx.Rows(ctx, system, func(row rowid.ID, payload []byte) error {
 		id, s, err := readDefinition(system.Layout, payload)
@@ -93,7 +89,7 @@ func (c *catalog) definitions(ctx context.Context) (map[rowid.Table]*schema.Tabl
 			err = fmt.Errorf("%w: table %d %q is defined twice", fault.ErrCorrupt, id, s.Name)
 		}
 		if err != nil {
-			return c.inDefinition(words[row.Ordinal()].Address(), err)
+			return c.inDefinition(system, row, err)
 		}
 		found[id], names[s.Name] = s, true
 		return nil
@@ -119,12 +115,16 @@ func readDefinition(layout *schema.Layout, payload []byte) (id rowid.Table, s *s
 
 // inDefinition says where the row of the system table lies that something is wrong
 // with.
-func (c *catalog) inDefinition(at logstream.Address, err error) error {
+func (c *catalog) inDefinition(system *txn.Table, row rowid.ID, err error) error {
 	kind := fault.ErrCorrupt
 	if errors.Is(err, fault.ErrFormat) {
 		kind = fault.ErrFormat
 	}
-	path, offset := c.db.log.Place(at)
+	word, loadErr := system.Rows.Load(row.Ordinal()) // nobody else uses the table yet
+	if loadErr != nil {
+		return errors.Join(err, loadErr)
+	}
+	path, offset := c.db.log.Place(c.db.manager.AddressAt(word, c.db.log.Durable()))
 	return &fault.File{Kind: kind, Path: path, Offset: offset, Reason: err.Error()}
 }
 

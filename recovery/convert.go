@@ -28,7 +28,7 @@ func Convert(files vfs.FS, dir, strategy string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	m, err := readManifest(files, dir)
+	m, err := readManifest(files, dir, allRecords)
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", dir, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -263,11 +264,15 @@ type Manifest struct {
 	Holes       int          // places before the last one that hold none
 }
 
-// parseManifest reads a manifest file. Whatever follows the last sound record is
+// allRecords has all records of a manifest decoded.
+const allRecords = math.MaxInt
+
+// parseManifest reads a manifest file and decodes its newest records: those before
+// are only verified. Whatever follows the last sound record is
 // an unfinished publication: reported, not believed. Nothing is ever written
 // behind one of these, so what lies before a sound record is damage, and the
 // checkpoint behind it counts: each record is complete.
-func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error) {
+func parseManifest(path string, file io.ReaderAt, size int64, newest int) (*Manifest, error) {
 	r := &recordReader{file: file, size: size}
 	body, ok, err := r.next()
 	if err != nil {
@@ -283,35 +288,65 @@ func parseManifest(path string, file io.ReaderAt, size int64) (*Manifest, error)
 	if err := m.Header.validate(path); err != nil {
 		return nil, err
 	}
-	for r.at < size {
-		start := r.at
-		body, ok, err := r.next()
+	found, err := m.find(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range found[max(0, len(found)-newest):] {
+		if err := m.decode(path, at); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// find returns where the sound records from r on are.
+func (m *Manifest) find(r *recordReader) (found []recordReader, err error) {
+	for r.at < r.size {
+		here := *r
+		_, ok, err := r.next()
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			if ok, err = r.resync(); err != nil {
-				return nil, err
-			}
-			if !ok {
-				m.Torn = true
-				m.Unfinished, err = r.unfinished(start)
-				return m, err
-			}
-			m.Holes++
+		if ok {
+			found = append(found, here)
 			continue
 		}
-		var c Checkpoint
-		err = decodeStrictly(body, &c)
-		if err == nil {
-			err = c.sound(m)
+		if ok, err = r.resync(); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return nil, fault.Corrupt(path, start, r.at-start, "manifest record %d: %v", r.sequence-1, err)
+		if !ok {
+			m.Torn = true
+			m.Unfinished, err = r.unfinished(here.at)
+			return found, err
 		}
-		m.Checkpoints = append(m.Checkpoints, c)
+		m.Holes++
 	}
-	return m, nil
+	return found, nil
+}
+
+// decode adds the checkpoint of a record that was found.
+func (m *Manifest) decode(path string, r recordReader) error {
+	start := r.at
+	body, ok, err := r.next()
+	if err != nil {
+		return err
+	}
+	var c Checkpoint
+	if !ok {
+		err = errors.New("changed while it was read")
+	}
+	if err == nil {
+		err = decodeStrictly(body, &c)
+	}
+	if err == nil {
+		err = c.sound(m)
+	}
+	if err != nil {
+		return fault.Corrupt(path, start, r.at-start, "manifest record %d: %v", r.sequence-1, err)
+	}
+	m.Checkpoints = append(m.Checkpoints, c)
+	return nil
 }
 
 func (h *Header) validate(path string) error {
@@ -338,13 +373,13 @@ func decodeStrictly(body []byte, into any) error {
 	return nil
 }
 
-// readManifest reads the manifest that CURRENT names.
-func readManifest(files vfs.FS, dir string) (*Manifest, error) {
+// readManifest reads the manifest that CURRENT names, and decodes its newest records.
+func readManifest(files vfs.FS, dir string, newest int) (*Manifest, error) {
 	number, err := readCurrent(files, dir)
 	if err != nil {
 		return nil, err
 	}
-	m, err := openManifest(files, filepath.Join(dir, manifestName(number)))
+	m, err := openManifest(files, filepath.Join(dir, manifestName(number)), newest)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +412,11 @@ func readSmall(files vfs.FS, path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-func openManifest(files vfs.FS, path string) (_ *Manifest, err error) {
+// readWhole is up to which size a manifest is read at once. One that is not damaged is
+// hardly larger than what it rotates at.
+const readWhole = 4 * manifestRotates
+
+func openManifest(files vfs.FS, path string, newest int) (_ *Manifest, err error) {
 	f, err := files.OpenRead(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fault.File{Kind: fault.ErrMissingFile, Path: path, Reason: "named by " + currentName}
@@ -390,7 +429,14 @@ func openManifest(files vfs.FS, path string) (_ *Manifest, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseManifest(path, f, size)
+	if size > readWhole {
+		return parseManifest(path, f, size, newest)
+	}
+	whole := make([]byte, size)
+	if err := readRange(f, whole, 0); err != nil {
+		return nil, err
+	}
+	return parseManifest(path, bytes.NewReader(whole), size, newest)
 }
 
 // manifestWriter appends records to the current manifest and begins a new file

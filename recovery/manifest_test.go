@@ -32,7 +32,7 @@ func testCheckpoint(n uint64) Checkpoint {
 }
 
 func parseBytes(data []byte) (*Manifest, error) {
-	return parseManifest("m", bytes.NewReader(data), int64(len(data)))
+	return parseManifest("m", bytes.NewReader(data), int64(len(data)), allRecords)
 }
 
 func newManifestFS(t *testing.T) (*vfs.Mem, *manifestWriter) {
@@ -49,7 +49,7 @@ func TestManifestRoundTrip(t *testing.T) {
 		c := testCheckpoint(n)
 		require.NoError(t, w.publish(&c, kept))
 		kept = append(kept, c)
-		m, err := readManifest(files, "/db")
+		m, err := readManifest(files, "/db", allRecords)
 		require.NoError(t, err)
 		require.Equal(t, testHeader, m.Header)
 		require.Equal(t, kept, m.Checkpoints)
@@ -60,7 +60,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	next := &manifestWriter{files: files, dir: "/db", header: testHeader, number: w.number}
 	c := testCheckpoint(6)
 	require.NoError(t, next.publish(&c, kept[3:]))
-	m, err := readManifest(files, "/db")
+	m, err := readManifest(files, "/db", allRecords)
 	require.NoError(t, err)
 	require.EqualValues(t, w.number+1, m.Number)
 	require.Equal(t, []Checkpoint{kept[3], kept[4], c}, m.Checkpoints)
@@ -107,7 +107,7 @@ func TestManifestHole(t *testing.T) {
 	for at := ends[0]; at < ends[1]; at++ {
 		harmed := bytes.Clone(data)
 		harmed[at] ^= 0x55
-		m, err := parseManifest("m", bytes.NewReader(harmed), int64(len(harmed)))
+		m, err := parseManifest("m", bytes.NewReader(harmed), int64(len(harmed)), allRecords)
 		require.NoError(t, err)
 		require.Equal(t, []Checkpoint{testCheckpoint(1), testCheckpoint(3)}, m.Checkpoints, at)
 		require.Equal(t, 1, m.Holes)
@@ -126,7 +126,7 @@ func TestManifestOfMagic(t *testing.T) {
 	require.NoError(t, err)
 	fake := []byte("RKMF\x00\x00\x10\x00\xff\xff\xff\xff")
 	data = append(data, bytes.Repeat(fake, 4<<20/len(fake))...)
-	m, err := parseManifest("m", bytes.NewReader(data), int64(len(data)))
+	m, err := parseManifest("m", bytes.NewReader(data), int64(len(data)), allRecords)
 	require.NoError(t, err)
 	require.True(t, m.Torn)
 }
@@ -159,7 +159,7 @@ func TestManifestPowerCut(t *testing.T) {
 	published := 0
 	files.OnOp(func(n int, _ vfs.Op) error {
 		for _, mode := range []vfs.CrashMode{vfs.Strict, vfs.Keep} {
-			m, err := readManifest(files.CrashClone(nil, mode), "/db")
+			m, err := readManifest(files.CrashClone(nil, mode), "/db", allRecords)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(m.Checkpoints), published)
 			require.LessOrEqual(t, len(m.Checkpoints), published+1)
@@ -208,7 +208,7 @@ func TestManifestFault(t *testing.T) {
 				w.close()
 			}
 		}
-		m, err := readManifest(files, "/db")
+		m, err := readManifest(files, "/db", allRecords)
 		require.NoError(t, err)
 		require.Contains(t, m.Checkpoints, kept[len(kept)-1]) // a failed one may follow it
 		if !hit {
@@ -305,7 +305,7 @@ func TestUnfinishedRecord(t *testing.T) {
 	judge := func(data []byte) bool {
 		flaws := readRemains("m", data).Flaws
 		require.Len(t, flaws, 1)
-		m, err := parseManifest("m", bytes.NewReader(data), int64(len(data)))
+		m, err := parseManifest("m", bytes.NewReader(data), int64(len(data)), allRecords)
 		require.NoError(t, err)
 		return m.Unfinished
 	}

@@ -144,7 +144,7 @@ func (s *State) readManifest(context.Context) error {
 	if err := s.takeLock(); err != nil {
 		return err
 	}
-	m, err := readManifest(s.cfg.FS, s.cfg.Dir)
+	m, err := readManifest(s.cfg.FS, s.cfg.Dir, gc.KeptCheckpoints)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.create()
 	}
@@ -152,7 +152,7 @@ func (s *State) readManifest(context.Context) error {
 		return advise(err)
 	}
 	s.Header, s.manifest = m.Header, m.Number
-	s.kept = m.Checkpoints[max(0, len(m.Checkpoints)-gc.KeptCheckpoints):]
+	s.kept = m.Checkpoints
 	if m.Holes > 0 {
 		s.fallback(manifestName(m.Number) + " is damaged before its last checkpoint, which serves")
 	}
@@ -278,7 +278,7 @@ func (s *State) proveEnds() error {
 	if err != nil || newest <= known {
 		return err
 	}
-	m, err := openManifest(s.cfg.FS, s.path(filepath.FromSlash(recordFileName(newest))))
+	m, err := openManifest(s.cfg.FS, s.path(filepath.FromSlash(recordFileName(newest))), allRecords)
 	switch {
 	case err != nil && damaged(err): // a crash has left it
 		return nil

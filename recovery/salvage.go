@@ -96,7 +96,7 @@ func (w *Wreck) note(err error, effect string) {
 // identify finds out which database it was, by what most of its files say, and
 // collects what manifests and records tell of its checkpoints.
 func (w *Wreck) identify(context.Context) error {
-	if _, err := readManifest(w.files, w.dir); err != nil {
+	if _, err := readManifest(w.files, w.dir, allRecords); err != nil {
 		w.note(missingCurrent(err, w.dir), "all manifests and records of checkpoints are read")
 	}
 	found, err := w.readRecords()

@@ -117,7 +117,7 @@ func (v *verifier) count(name string, bytes int64) {
 // manifest reads CURRENT and the manifest, and says whether there is one to go
 // on with.
 func (v *verifier) manifest() (usable bool, err error) {
-	m, err := readManifest(v.files, v.dir)
+	m, err := readManifest(v.files, v.dir, allRecords)
 	if err != nil {
 		v.Note(missingCurrent(err, v.dir), v.path(currentName), "the database does not open; salvage extracts its rows")
 		return false, nil
@@ -252,7 +252,7 @@ func (v *verifier) suspects(ctx context.Context, c *Checkpoint, _ string) error 
 func (v *verifier) record(_ context.Context, c *Checkpoint, _ string) error {
 	path := v.path(recordFileName(c.Number))
 	const effect = "the database opens; salvage would miss it if the manifest were lost"
-	m, err := openManifest(v.files, path)
+	m, err := openManifest(v.files, path, allRecords)
 	if errors.Is(err, fault.ErrMissingFile) {
 		err = &fault.File{Kind: fault.ErrMissingFile, Path: path, Reason: "the copy of the manifest record"}
 	}
