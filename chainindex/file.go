@@ -3,8 +3,8 @@ package chainindex
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"io/fs"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/rekindledb/rekindle/index/btree"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -30,67 +31,37 @@ type mappedFile struct {
 	damaged atomic.Bool   // a node did not match or could not be read
 }
 
-// openFile checks header and footer by reads and then maps the file. Its cost
+// openFile maps a file and checks its header and footer. Its cost
 // does not depend on the number of entries.
 func openFile(spec *index.Spec, info index.FileInfo) (_ *mappedFile, err error) {
-	f := &mappedFile{info: info}
-	f.image.Store(btree.ImageBit)
-	if err := f.readEnds(spec); err != nil {
-		return nil, err
-	}
-	if f.checked, err = newBitmap(spec.Arena, f.footer.nodes+1); err != nil {
-		return nil, err
-	}
-	if f.mapping, err = spec.FS.Map(info.Name); err != nil {
-		f.checked.free(spec.Arena)
+	m, err := spec.FS.Map(info.Name)
+	if err != nil {
 		return nil, missing(info.Name, err)
 	}
-	f.data = f.mapping.Bytes()
-	if int64(len(f.data)) != info.Size {
-		err = fault.Corrupt(info.Name, 0, 0, "size changed to %d bytes while it was opened", len(f.data))
-		return nil, errors.Join(err, f.close(spec.Arena))
+	f := &mappedFile{info: info, mapping: m, data: m.Bytes()}
+	f.image.Store(btree.ImageBit)
+	if err = f.readEnds(spec); err == nil {
+		f.checked, err = newBitmap(spec.Arena, f.footer.nodes+1)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
 	return f, nil
 }
 
-// readEnds reads header and footer.
+// readEnds reads header and footer of a file whose size was not compared yet.
 func (f *mappedFile) readEnds(spec *index.Spec) (err error) {
-	file, err := spec.FS.OpenRead(f.info.Name)
-	if err != nil {
-		return missing(f.info.Name, err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	size, err := file.Size()
-	if err != nil {
-		return err
-	}
+	size := int64(len(f.data))
 	if size != f.info.Size || size < int64(fileSize(1)) {
 		return fault.Corrupt(f.info.Name, 0, 0, "chain file has %d bytes, should have %d", size, f.info.Size)
 	}
+	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
 	id := identityOf(spec, f.info.Checkpoint)
-	var b [max(headerFields, footerSize)]byte
-	if err := readFull(file, b[:headerFields], 0); err != nil {
-		return err
-	}
-	if err := id.checkHeader(f.info.Name, b[:headerFields]); err != nil {
-		return err
-	}
-	if err := readFull(file, b[:footerSize], size-footerSize); err != nil {
+	if err := id.checkHeader(f.info.Name, f.data[:headerFields]); err != nil {
 		return err
 	}
 	f.seed = id.seed(partNode)
-	f.footer, err = decodeFooter(f.info.Name, b[:footerSize], id.seed(partFooter), size)
-	return err
-}
-
-func readFull(f vfs.File, b []byte, offset int64) error {
-	n, err := f.ReadAt(b, offset)
-	if n == len(b) {
-		return nil
-	}
-	if errors.Is(err, io.EOF) {
-		return fault.Corrupt(f.Name(), offset, int64(len(b)), "file ends after %d bytes", offset+int64(n))
-	}
+	f.footer, err = decodeFooter(f.info.Name, f.data[size-footerSize:], id.seed(partFooter), size)
 	return err
 }
 

@@ -3,6 +3,7 @@ package chainindex
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 	"unsafe"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index/btree"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
 // The verifier reads at some 50 MB/s, beside the work of the index, and by
@@ -84,6 +86,17 @@ func (x *Index) verify(ctx context.Context, f *mappedFile, pause time.Duration) 
 		return fault.Corrupt(f.info.Name, 0, f.info.Size, "checksum of the file is %#x, should be %#x", sum.Sum64(), f.info.Sum)
 	}
 	return nil
+}
+
+func readFull(f vfs.File, b []byte, offset int64) error {
+	n, err := f.ReadAt(b, offset)
+	if n == len(b) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return fault.Corrupt(f.Name(), offset, int64(len(b)), "file ends after %d bytes", offset+int64(n))
+	}
+	return err
 }
 
 // checkPart checks the nodes in a part of the file.

@@ -247,7 +247,7 @@ func (d *draft) openResult(ctx context.Context) (*image, error) {
 	if err := mapfile.Check(ctx, d.spec.FS, info.Name, info.Size, info.Sum); err != nil {
 		return nil, err
 	}
-	f, err := mapFile(d.spec.FS, d.spec.Arena, identityOf(d.spec), info, own)
+	f, _, err := mapFile(d.spec, info)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (d *draft) openResult(ctx context.Context) (*image, error) {
 			im.files[place] = d.base.files[place]
 		}
 	}
-	im.files[d.own] = f
+	im.hold(d.spec, int(d.own), f)
 	return im, nil
 }
 

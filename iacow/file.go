@@ -1,6 +1,9 @@
 package iacow
 
 import (
+	"errors"
+	"io/fs"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
@@ -8,6 +11,7 @@ import (
 	"github.com/rekindledb/rekindle/index/btree"
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -21,21 +25,46 @@ type file struct {
 	checked checkedBits
 }
 
-// mapFile maps a file that is known to have the size of info.
-func mapFile(fs vfs.FS, a *arena.Arena, id identity, info index.FileInfo, g *generation) (*file, error) {
-	m, err := fs.Map(info.Name)
+// mapFile maps a file and checks that it is the one that info names.
+func mapFile(spec *index.Spec, info index.FileInfo) (*file, header, error) {
+	m, err := spec.FS.Map(info.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, header{}, &fault.File{Kind: fault.ErrMissingFile, Path: info.Name, Reason: "node file of the checkpoint"}
+	}
 	if err != nil {
-		return nil, err
+		return nil, header{}, err
 	}
-	f := &file{
-		info: info, nodes: uint32(g.nodes), mapping: m, data: m.Bytes(),
-		seed: newHasher(id).seed(partNode, g.checkpoint, g.salt),
+	f := &file{info: info, mapping: m, data: m.Bytes()}
+	h, err := f.header(spec)
+	if err != nil {
+		return nil, header{}, joinClose(err, m)
 	}
-	if int64(len(f.data)) != info.Size {
-		return nil, joinClose(fault.Corrupt(info.Name, 0, 0, "size changed to %d bytes while it was opened", len(f.data)), m)
+	return f, h, nil
+}
+
+// header reads the header of a file, whose size was not compared yet.
+func (f *file) header(spec *index.Spec) (h header, err error) {
+	if size := int64(len(f.data)); size != f.info.Size || size < blockBytes+footerBytes {
+		return h, fault.Corrupt(f.info.Name, 0, 0, "node file has %d bytes, should have %d", size, f.info.Size)
 	}
-	f.checked = newCheckedBits(a, f.nodes)
-	return f, nil
+	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
+	if h, err = decodeHeader(f.info.Name, f.data[:headerFields]); err != nil {
+		return h, err
+	}
+	return h, h.belongs(spec, f.info)
+}
+
+// footer reads the footer of the newest file.
+func (f *file) footer(h *header) (_ *footer, err error) {
+	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
+	return decodeFooter(f.info.Name, f.data[f.info.Size-footerBytes:], f.info.Size, h)
+}
+
+// serve readies a file for reading nodes. g describes it.
+func (f *file) serve(spec *index.Spec, g *generation) {
+	f.nodes = uint32(g.nodes)
+	f.seed = newHasher(identityOf(spec)).seed(partNode, g.checkpoint, g.salt)
+	f.checked = newCheckedBits(spec.Arena, f.nodes)
 }
 
 // close unmaps. No reader is left.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -12,8 +11,8 @@ import (
 )
 
 // openImage opens the checkpoint whose files are given, newest first or not. It
-// reads the header and the footer of the newest and the headers of the others,
-// compares sizes and identities, and maps the files: the work does not depend
+// maps the files, reads the header and the footer of the newest and the headers of
+// the others, and compares sizes and identities: the work does not depend
 // on the number of entries. Other parts are checked when they are first used.
 func openImage(spec *index.Spec, files []index.FileInfo) (_ *image, err error) {
 	newest := files[0]
@@ -22,57 +21,50 @@ func openImage(spec *index.Spec, files []index.FileInfo) (_ *image, err error) {
 			newest = info
 		}
 	}
-	foot, err := readRoot(spec, newest)
+	own, h, err := mapFile(spec, newest)
 	if err != nil {
 		return nil, err
 	}
+	foot, err := own.footer(&h)
+	if err != nil {
+		return nil, joinClose(err, own.mapping)
+	}
 	im := &image{footer: *foot, hash: newHasher(identityOf(spec))}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, im.close())
-		}
-	}()
+	im.hold(spec, int(im.own), own)
 	for place := range im.places {
-		if err := im.open(spec, place, newest, files); err != nil {
-			return nil, err
+		if err := im.openOlder(spec, place, newest.Name, files); err != nil {
+			return nil, errors.Join(err, im.close())
 		}
 	}
 	return im, nil
 }
 
-// readRoot reads the header and the footer of the newest file.
-func readRoot(spec *index.Spec, info index.FileInfo) (_ *footer, err error) {
-	f, h, err := openFile(spec, info)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = joinClose(err, f) }()
-	b := make([]byte, footerBytes)
-	if err := readFull(f, b, info.Size-footerBytes); err != nil {
-		return nil, err
-	}
-	return decodeFooter(info.Name, b, info.Size, &h)
+func (im *image) hold(spec *index.Spec, place int, f *file) {
+	f.serve(spec, &im.places[place])
+	im.files[place] = f
 }
 
-// open checks and maps the file at a place of the generation table.
-func (im *image) open(spec *index.Spec, place int, newest index.FileInfo, files []index.FileInfo) error {
+// openOlder maps and checks the file at a place of the generation table, if there is
+// one and it is not the newest.
+func (im *image) openOlder(spec *index.Spec, place int, newest string, files []index.FileInfo) error {
 	g := &im.places[place]
-	if !g.used() {
+	if !g.used() || place == int(im.own) {
 		return nil
 	}
-	info := newest
-	if place != int(im.own) {
-		var err error
-		if info, err = g.find(newest.Name, files); err != nil {
-			return err
-		}
-		if err := checkOlder(spec, info, g); err != nil {
-			return err
-		}
+	info, err := g.find(newest, files)
+	if err != nil {
+		return err
 	}
-	f, err := mapFile(spec.FS, spec.Arena, identityOf(spec), info, g)
-	im.files[place] = f
-	return err
+	f, h, err := mapFile(spec, info)
+	if err != nil {
+		return err
+	}
+	if h.salt != g.salt {
+		err := fault.Corrupt(info.Name, 0, headerFields, "is another file of checkpoint %d than the one referred to", info.Checkpoint)
+		return joinClose(err, f.mapping)
+	}
+	im.hold(spec, place, f)
+	return nil
 }
 
 // find returns the file of an older generation.
@@ -92,41 +84,6 @@ func (g *generation) find(newest string, files []index.FileInfo) (index.FileInfo
 	}
 }
 
-// openFile opens a file and checks that it is the one that info names.
-func openFile(spec *index.Spec, info index.FileInfo) (vfs.File, header, error) {
-	f, err := spec.FS.OpenRead(info.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, header{}, &fault.File{Kind: fault.ErrMissingFile, Path: info.Name, Reason: "node file of the checkpoint"}
-	}
-	if err != nil {
-		return nil, header{}, err
-	}
-	h, err := readHeader(f, spec, info)
-	if err != nil {
-		return nil, header{}, joinClose(err, f)
-	}
-	return f, h, nil
-}
-
-func readHeader(f vfs.File, spec *index.Spec, info index.FileInfo) (header, error) {
-	size, err := f.Size()
-	if err != nil {
-		return header{}, err
-	}
-	if size != info.Size || size < blockBytes+footerBytes {
-		return header{}, fault.Corrupt(info.Name, 0, 0, "node file has %d bytes, should have %d", size, info.Size)
-	}
-	b := make([]byte, headerFields)
-	if err := readFull(f, b, 0); err != nil {
-		return header{}, err
-	}
-	h, err := decodeHeader(info.Name, b)
-	if err != nil {
-		return header{}, err
-	}
-	return h, h.belongs(spec, info)
-}
-
 // belongs compares an identity with the expected one.
 func (h *header) belongs(spec *index.Spec, info index.FileInfo) error {
 	want := identityOf(spec)
@@ -140,18 +97,6 @@ func (h *header) belongs(spec *index.Spec, info index.FileInfo) error {
 		return fault.Corrupt(info.Name, 0, headerFields, "node file of checkpoint %d, should be %d", h.checkpoint, info.Checkpoint)
 	}
 	return nil
-}
-
-// checkOlder checks the file of an older generation.
-func checkOlder(spec *index.Spec, info index.FileInfo, g *generation) error {
-	f, h, err := openFile(spec, info)
-	if err != nil {
-		return err
-	}
-	if h.salt != g.salt {
-		err = fault.Corrupt(info.Name, 0, headerFields, "is another file of checkpoint %d than the one referred to", info.Checkpoint)
-	}
-	return joinClose(err, f)
 }
 
 // readFull fills b from a range that should lie in the file.

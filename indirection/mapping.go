@@ -2,10 +2,14 @@ package indirection
 
 import (
 	"encoding/binary"
+	"errors"
+	"io/fs"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -18,18 +22,40 @@ type mappedFile struct {
 	owners  atomic.Int32
 }
 
-// mapGeneration maps a file that is known to have the size of g.
-func mapGeneration(fs vfs.FS, g Generation) (*mappedFile, error) {
-	m, err := fs.Map(g.Path)
+// mapGeneration maps a file and checks that it is the one that g names.
+func mapGeneration(fsys vfs.FS, g Generation, id [16]byte) (*mappedFile, header, error) {
+	m, err := fsys.Map(g.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, header{}, &fault.File{Kind: fault.ErrMissingFile, Path: g.Path, Reason: "array file of the checkpoint"}
+	}
 	if err != nil {
-		return nil, err
+		return nil, header{}, err
 	}
 	f := &mappedFile{info: g, mapping: m, data: m.Bytes()}
 	f.owners.Store(1)
-	if int64(len(f.data)) != g.Size {
-		return nil, joinClose(fault.Corrupt(g.Path, 0, 0, "size changed to %d bytes while it was opened", len(f.data)), m)
+	h, err := f.header(id)
+	if err != nil {
+		return nil, header{}, joinClose(err, m)
 	}
-	return f, nil
+	return f, h, nil
+}
+
+// header reads the header of a file, whose size was not compared yet.
+func (f *mappedFile) header(id [16]byte) (h header, err error) {
+	if size := int64(len(f.data)); size != f.info.Size || size < headerBytes+footerBytes {
+		return h, fault.Corrupt(f.info.Path, 0, 0, "array file has %d bytes, should have %d", size, f.info.Size)
+	}
+	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
+	if h, err = decodeHeader(f.info.Path, f.data[:headerFields]); err != nil {
+		return h, err
+	}
+	return h, h.check(f.info, id)
+}
+
+// footer reads the footer of the newest file.
+func (f *mappedFile) footer(h hasher) (_ footer, err error) {
+	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
+	return decodeFooter(f.info.Path, f.data[f.info.Size-footerBytes:], f.info.Size, h, f.info.Number)
 }
 
 func (f *mappedFile) retain() { f.owners.Add(1) }
@@ -66,9 +92,17 @@ func (im *Image) FaultAt(address uintptr) error {
 		if m == nil {
 			continue
 		}
-		if offset, ok := m.contains(address); ok {
-			return fault.Corrupt(m.info.Path, int64(offset), 0, "mapped file cannot be read")
+		if err := m.FaultAt(address); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// FaultAt implements mapfile.Locator.
+func (f *mappedFile) FaultAt(address uintptr) error {
+	if offset, ok := f.contains(address); ok {
+		return fault.Corrupt(f.info.Path, int64(offset), 0, "mapped file cannot be read")
 	}
 	return nil
 }

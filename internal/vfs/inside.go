@@ -110,24 +110,36 @@ func (f insideFS) Create(name string) (File, error) {
 }
 
 func (f insideFS) Open(name string) (File, error) {
-	if err := f.check(name); err != nil {
-		return nil, err
-	}
-	return f.osFS.Open(name)
+	return openInside(f, name, os.O_RDWR, openOS)
 }
 
 func (f insideFS) OpenRead(name string) (File, error) {
-	if err := f.check(name); err != nil {
-		return nil, err
-	}
-	return f.osFS.OpenRead(name)
+	return openInside(f, name, os.O_RDONLY, openOS)
 }
 
 func (f insideFS) Map(name string) (Mapping, error) {
-	if err := f.check(name); err != nil {
-		return nil, err
+	return openInside(f, name, os.O_RDONLY, mapFile)
+}
+
+// openInside opens a file, so that the system refuses a link that has its name
+// where it can: that saves a look at the name. When it fails the look tells why.
+func openInside[T any](f insideFS, name string, flag int, open func(string, int) (T, error)) (T, error) {
+	var none T
+	check := f.check
+	if below, ok := f.below(name); ok && below != "." && openNoLink != 0 {
+		check, flag = f.checkParent, flag|openNoLink
 	}
-	return f.osFS.Map(name)
+	if err := check(name); err != nil {
+		return none, err
+	}
+	opened, err := open(name, flag)
+	if err == nil {
+		return opened, nil
+	}
+	if err := f.check(name); err != nil {
+		return none, err
+	}
+	return none, err
 }
 
 func (f insideFS) Remove(name string) error {

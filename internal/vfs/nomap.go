@@ -13,7 +13,13 @@ type noMapFS struct{ FS }
 // builds, because the race detector sees nothing in mapped memory.
 func NoMap(fs FS) FS { return noMapFS{fs} }
 
-func (n noMapFS) Map(name string) (Mapping, error) { return readMapping(n.FS, name) }
+func (n noMapFS) Map(name string) (Mapping, error) {
+	f, err := n.FS.OpenRead(name)
+	if err != nil {
+		return nil, err
+	}
+	return readMapping(f)
+}
 
 // heapMapping is the content of a file in heap memory.
 type heapMapping struct{ data []byte }
@@ -25,11 +31,8 @@ func (m *heapMapping) Close() error {
 	return nil
 }
 
-func readMapping(fs FS, name string) (_ Mapping, err error) {
-	f, err := fs.OpenRead(name)
-	if err != nil {
-		return nil, err
-	}
+// readMapping reads a file and closes it.
+func readMapping(f File) (_ Mapping, err error) {
 	defer closeInto(f, &err)
 	size, err := f.Size()
 	if err != nil {

@@ -36,7 +36,7 @@ func (osFS) Remove(name string) error           { return os.Remove(name) }
 func (osFS) Rename(from, to string) error       { return os.Rename(from, to) }
 func (osFS) MkdirAll(name string) error         { return os.MkdirAll(name, dirPerm) }
 func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
-func (osFS) Map(name string) (Mapping, error)   { return mapFile(name) }
+func (osFS) Map(name string) (Mapping, error)   { return mapFile(name, os.O_RDONLY) }
 
 func (osFS) List(dir string) (_ []string, err error) {
 	d, err := openDir(dir)

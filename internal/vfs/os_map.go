@@ -4,7 +4,6 @@ package vfs
 
 import (
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,29 +14,35 @@ const MapsFiles = true
 
 type osMapping struct{ data []byte }
 
-func mapFile(name string) (_ Mapping, err error) {
-	f, err := openRegular(name, os.O_RDONLY)
+// mapFile does without an os.File: an Open maps every file of a checkpoint, and that
+// would be made known to the runtime's poller.
+func mapFile(name string, flag int) (Mapping, error) {
+	var fd int
+	err := ignoringEINTR(func() (err error) {
+		fd, err = unix.Open(name, flag|openAtOnce|unix.O_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, explainOpen(name, pathError("open", name, err))
 	}
-	defer closeInto(f, &err) // a mapping outlives its descriptor
-	size, err := regularSize(f)
-	if err != nil {
-		return nil, err
-	}
-	return mapSize(f, size)
+	defer func() { _ = unix.Close(fd) }() // a mapping outlives its descriptor; nothing was written
+	return mapDescriptor(name, fd)
 }
 
-func mapSize(f *os.File, size int64) (Mapping, error) {
-	if size == 0 { // mmap refuses it
+func mapDescriptor(name string, fd int) (Mapping, error) {
+	var st unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		return nil, pathError("fstat", name, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, notRegular(name)
+	}
+	if st.Size == 0 { // mmap refuses it
 		return &osMapping{}, nil
 	}
-	if int64(int(size)) != size {
-		return nil, pathError("mmap", f.Name(), syscall.EFBIG)
-	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, pathError("mmap", f.Name(), err)
+		return nil, pathError("mmap", name, err)
 	}
 	// Without this a fault reads as much around the page as the device is set up
 	// to read ahead, up to megabytes. It is advice: an error has no news.

@@ -8,4 +8,10 @@ const MapsFiles = false
 
 // mapFile reads the file: with the tag nommap, and on systems where a mapping
 // would get in the way. Windows does not let a mapped file be removed.
-func mapFile(name string) (Mapping, error) { return readMapping(osFS{}, name) }
+func mapFile(name string, flag int) (Mapping, error) {
+	f, err := openOS(name, flag)
+	if err != nil {
+		return nil, err
+	}
+	return readMapping(f)
+}

@@ -17,6 +17,9 @@ func isReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) }
 // openAtOnce: nothing is known to wait here.
 const openAtOnce = 0
 
+// openNoLink: no flag is known.
+const openNoLink = 0
+
 func syncDir(dir string) (err error) {
 	d, err := openDir(dir)
 	if err != nil {

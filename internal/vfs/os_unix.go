@@ -30,6 +30,9 @@ func isReadOnly(err error) bool {
 // terminal from becoming that of the process. Regular files ignore it.
 const openAtOnce = unix.O_NONBLOCK | unix.O_NOCTTY
 
+// openNoLink refuses a symbolic link.
+const openNoLink = unix.O_NOFOLLOW
+
 func syncDir(dir string) (err error) {
 	d, err := openDir(dir)
 	if err != nil {

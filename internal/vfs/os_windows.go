@@ -27,6 +27,9 @@ func isReadOnly(err error) bool {
 // openAtOnce: names of pipes are apart from those of files.
 const openAtOnce = 0
 
+// openNoLink: no such flag.
+const openNoLink = 0
+
 // syncDir only checks the directory: Windows has no flush of entries, NTFS
 // journals them.
 func syncDir(dir string) error {
