@@ -8,7 +8,8 @@ import (
 	"github.com/rekindledb/rekindle/recovery"
 )
 
-// BackupResult says what a backup holds.
+// BackupResult says what a backup holds: everything up to the commit CTS, in a
+// number of Files with Bytes in all.
 type BackupResult = recovery.BackupResult
 
 // Backup makes a copy of the database in a directory that is empty or does not

@@ -254,10 +254,27 @@ func (db *DB) openCheckpointer() error {
 // RecoveryReport says what Open found and did.
 func (db *DB) RecoveryReport() RecoveryReport { return db.state.Report }
 
-// RecoveryReport describes an Open; Phase is one part of it.
 type (
+	// RecoveryReport describes an Open.
+	//
+	//	Created          there was no database
+	//	Checkpoint, TSc  number of the checkpoint used, 0 for none, and the commit
+	//	                 that it ends with
+	//	GroupsReplayed, RecordsReplayed, EntriesReplayed, TailBytes
+	//	                 transactions, their records, index entries, and bytes of the
+	//	                 log behind it
+	//	BytesDropped, DropReason
+	//	                 what lay behind the end of the log, never acknowledged, and
+	//	                 why it does not count
+	//	Fallbacks        what was damaged, and what serves instead
+	//	TablesOpened, IndexesMapped
+	//	                 tables, and indexes opened from the checkpoint
+	//	IndexesRebuilt, RowsScanned
+	//	                 indexes made anew, and the rows read for them
+	//	Phases, Total    where the time went
 	RecoveryReport = recovery.Report
-	Phase          = recovery.Phase
+	// Phase is the Name of a part of an Open and its Duration.
+	Phase = recovery.Phase
 )
 
 // closeGrace is how long Close waits for open transactions if its context does

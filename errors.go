@@ -78,22 +78,36 @@ var (
 	ErrOpenTransactions = fault.ErrOpenTransactions
 )
 
-// Typed errors.
+// Typed errors, for errors.As into a pointer to one of them: a
+// *ConflictError, say. Keys in them are text for people. Where an error of
+// several kinds has one type, its field Kind is the ErrX that it is.
 type (
-	// ConflictError says which row or unique key was contested, and why.
+	// ConflictError says which row or unique key was contested: its Table, its
+	// Key, the Index if that was the key of a unique index and not the primary
+	// key, and the Reason.
 	ConflictError = fault.Conflict
-	// DuplicateKeyError says which unique key is taken.
+	// DuplicateKeyError says which unique Key is taken, in which Table and Index.
 	DuplicateKeyError = fault.DuplicateKey
-	// NotFoundError says which key or table is missing.
+	// NotFoundError says which Key of which Table is missing, and the Index if it
+	// was looked up by another one than the primary key. Without a Key the table
+	// is.
 	NotFoundError = fault.NotFound
-	// TooLargeError says what is too large and what the limit is.
+	// TooLargeError says how many bytes a row or a key has (Size), how many it
+	// may have (Limit), and in which Table and, for a key, Index. Kind is
+	// ErrRowTooLarge or ErrKeyTooLarge.
 	TooLargeError = fault.TooLarge
-	// SchemaError says which column is wrong and how.
+	// SchemaError says which Table and, if it is one, which Column is wrong, and
+	// the Reason. Kind is ErrSchema or ErrSchemaMismatch.
 	SchemaError = fault.Schema
-	// OpenTransactionsError says which transactions Close had to end.
+	// OpenTransactionsError lists the Transactions that Close had to end, oldest
+	// first.
 	OpenTransactionsError = fault.OpenTransactions
-	// FileError says which file is wrong, where and how.
+	// FileError says at which Path a file is wrong, and the Reason. What is wrong
+	// begins at Offset and has Length bytes, 0 if that is unknown or the whole
+	// file. Kind is ErrCorrupt, ErrFormat, ErrForeignFile or ErrMissingFile.
 	FileError = fault.File
-	// ReadError says which row could not be read from the log, and where it is.
+	// ReadError says which Row of which Table could not be read from the log, a
+	// number that the row has inside of the engine, and where it is: the segment's
+	// Path and the Offset in it. Err is the cause.
 	ReadError = fault.Read
 )

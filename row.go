@@ -15,11 +15,15 @@ type Row []any
 
 // Schema types of the row API, for tools that do not know the struct type.
 type (
-	// TableSchema describes a table; Indexes[0] is the primary key.
+	// TableSchema describes a table: its Name, its Columns and its Indexes.
+	// Indexes[0] is the primary key: named "primary", unique, over columns that are
+	// not nullable.
 	TableSchema = schema.Table
-	// Column describes a column.
+	// Column describes a column: its Name, its Type, and whether it is Nullable.
 	Column = schema.Column
-	// Index describes an index by the positions of its columns.
+	// Index describes an index: its Name, the positions of its Columns in those of
+	// the table, most significant first, and whether it is Unique. A unique index
+	// does not constrain rows with NULL in one of its columns.
 	Index = schema.Index
 	// ColumnType is the type of a column.
 	ColumnType = schema.Type

@@ -81,8 +81,9 @@ func (db *DB) Stats() Stats {
 	return s
 }
 
-// OpenTransaction describes a transaction that has begun and not ended. Its
-// method Began says where, if Options.TraceTransactions is set.
+// OpenTransaction describes a transaction that has begun and not ended: whether it
+// is Writable, its Age to within a second, how many Iterators are open. Its method
+// Began says where it began, by the Stack, if Options.TraceTransactions is set.
 type OpenTransaction = fault.OpenTransaction
 
 // OpenTransactions describes the open transactions, oldest first: whoever holds

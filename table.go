@@ -12,7 +12,8 @@ import (
 )
 
 // Null is a value that may be NULL: a column type for structs, as an
-// alternative to a pointer. The zero value is NULL.
+// alternative to a pointer. It is V if Valid is true, else NULL, as the zero value
+// is.
 type Null[T any] = schema.Null[T]
 
 // Table gives access to a table through a struct type. It is safe for

@@ -13,12 +13,19 @@ import (
 	"github.com/rekindledb/rekindle/recovery"
 )
 
-// VerifyReport says what was checked and what was found; a Finding is something
-// that is not as it should be, of one of these kinds.
 type (
+	// VerifyReport says what was checked and what was found. Files were read in
+	// full, Bytes in all; of Checkpoints, of Rounds of the log, Records in these, and
+	// Rows, compared with all indexes, it counts those that were checked. Findings
+	// lists what is not as it should be; its method Damage tells whether any of that
+	// is damage.
 	VerifyReport = recovery.VerifyReport
-	Finding      = recovery.Finding
-	FindingKind  = recovery.FindingKind
+	// Finding is something that is not as it should be: its Kind, the Path of the
+	// file, and there Offset and Length in bytes, 0 for an unknown length or the whole
+	// file; the Reason says what was found, Effect what that means.
+	Finding = recovery.Finding
+	// FindingKind is the kind of a Finding.
+	FindingKind = recovery.FindingKind
 )
 
 // Kinds of findings. All but TornEnd and StrayFile are damage.
