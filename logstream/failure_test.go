@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -125,13 +126,13 @@ func TestEveryErrorIsTold(t *testing.T) {
 	var text bytes.Buffer
 	o := testOptions(nil, 2)
 	full := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpCreate), errorfs.PathGlob("00-*.log")), syscall.ENOSPC)
-	broken := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpSyncDir), errorfs.PathGlob("log")), syscall.EIO)
+	broken := errorfs.If(errorfs.All(errorfs.Kind(vfs.OpCreate), errorfs.PathGlob("01-*.log")), fs.ErrExist)
 	o.FS = errorfs.Wrap(newMem(t), errorfs.First(full, broken))
 	o.Logger = slog.New(slog.NewTextHandler(&text, nil))
 	l := openLog(t, o, Start{})
 	_, _, err := write(l, Request{}, nil)
 	require.ErrorIs(t, err, fault.ErrReadOnly)
-	require.ErrorIs(t, err, syscall.EIO)
+	require.ErrorIs(t, err, fs.ErrExist)
 	require.NotErrorIs(t, err, fault.ErrNoSpace)
 	require.ErrorContains(t, err, "no space left")
 	closeLog(t, l)
@@ -140,7 +141,7 @@ func TestEveryErrorIsTold(t *testing.T) {
 	require.NotContains(t, text.String(), "a pass that was refused")
 	l.fail(errors.New("what a leader met beside it"))
 	require.Contains(t, text.String(), "what a leader met beside it")
-	require.ErrorIs(t, l.Failed(), syscall.EIO, "the first error counts")
+	require.ErrorIs(t, l.Failed(), fs.ErrExist, "the first error counts")
 }
 
 // TestReadingGoesOnAfterAFailure.

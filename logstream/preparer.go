@@ -158,10 +158,14 @@ func afterNoSpace(err error, full []error) error {
 
 // makeDir makes the directory durable, also one that a killed process left.
 func (l *Log) makeDir() error {
-	if err := l.opt.FS.MkdirAll(l.opt.Dir); err != nil {
+	err := l.opt.FS.MkdirAll(l.opt.Dir)
+	if err == nil {
+		err = l.opt.FS.SyncDir(filepath.Dir(l.opt.Dir))
+	}
+	if err != nil {
 		return noSpace(err)
 	}
-	return l.opt.FS.SyncDir(filepath.Dir(l.opt.Dir))
+	return nil
 }
 
 // begin starts the incarnation in all streams, durably, before any round of it

@@ -151,8 +151,9 @@ func (s *segmentStream) fileToFill() (*segmentFile, error) {
 		s.dead = append(s.dead, DeadSegment{Stream: s.stream, First: first})
 		return nil, noSpace(err)
 	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err := s.fs.SyncDir(s.dir); err != nil { // for want of a descriptor, for example
+		s.dead = append(s.dead, DeadSegment{Stream: s.stream, First: first})
+		return nil, noSpace(errors.Join(err, file.Close()))
 	}
 	f := &segmentFile{File: file, first: first}
 	s.mu.Lock()

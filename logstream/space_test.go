@@ -35,7 +35,7 @@ func fullDisk(mem *vfs.Mem, kinds ...vfs.Kind) (vfs.FS, *errorfs.Switch, *errorf
 // up, then fail with nothing taken; urgent ones get the reserve; with space
 // again everything goes on.
 func TestNoSpace(t *testing.T) {
-	for name, kinds := range map[string][]vfs.Kind{"create": {vfs.OpCreate}, "write": {vfs.OpWriteAt}} {
+	for name, kinds := range map[string][]vfs.Kind{"create": {vfs.OpCreate}, "write": {vfs.OpWriteAt}, "folder": {vfs.OpSyncDir}} {
 		t.Run(name, func(t *testing.T) {
 			mem, h := newMem(t), newHistory()
 			fsys, full, tries := fullDisk(mem, kinds...)
@@ -86,7 +86,7 @@ func TestNoSpace(t *testing.T) {
 }
 
 func TestNoSpaceForTheFirstCommit(t *testing.T) {
-	for _, kind := range []vfs.Kind{vfs.OpMkdirAll, vfs.OpCreate, vfs.OpWriteAt} {
+	for _, kind := range []vfs.Kind{vfs.OpMkdirAll, vfs.OpSyncDir, vfs.OpCreate, vfs.OpWriteAt} {
 		mem, h := newMem(t), newHistory()
 		fsys, full, _ := fullDisk(mem, kind)
 		full.On()
@@ -98,7 +98,7 @@ func TestNoSpaceForTheFirstCommit(t *testing.T) {
 		full.Off()
 		require.NoError(t, h.run(l, makeJob(1), 0, true))
 		closeLog(t, l)
-		h.check(t, testOptions(mem, 2))
+		h.check(t, testOptions(mem.CrashClone(nil, vfs.Strict), 2))
 	}
 }
 
