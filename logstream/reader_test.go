@@ -208,6 +208,32 @@ func TestManySegmentsFewFiles(t *testing.T) {
 	require.Zero(t, mem.Handles())
 }
 
+// TestFewDescriptors: where the process can open only a few files more, reading does
+// not fail for those that are open ahead of need.
+func TestFewDescriptors(t *testing.T) {
+	mem := newMem(t)
+	few := errorfs.Toggle(errorfs.Func(func(op vfs.Op) error {
+		if op.Kind == vfs.OpOpenRead && mem.Handles() > 8 {
+			return syscall.EMFILE
+		}
+		return nil
+	}))
+	h := newHistory()
+	l := openLog(t, testOptions(errorfs.Wrap(mem, few), 1), Start{})
+	for len(l.Segments()) < 20 {
+		require.NoError(t, h.run(l, job{id: h.newJob().id, parts: 1, size: 16 << 10}, 0, true))
+	}
+	few.On()
+	for range 2 {
+		for _, addresses := range h.addresses {
+			_, _, err := l.ReadAt(addresses[0], nil)
+			require.NoError(t, err)
+		}
+	}
+	closeLog(t, l)
+	require.Zero(t, mem.Handles())
+}
+
 // TestRemovalIsTriedAgain: a segment that could not be removed is still listed.
 func TestRemovalIsTriedAgain(t *testing.T) {
 	var broken atomic.Bool

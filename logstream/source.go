@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"syscall"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -69,7 +70,7 @@ func (s *source) acquire(first Position) (*segmentReader, error) {
 	}
 	r := s.open[first]
 	if r == nil {
-		file, err := s.fs.OpenRead(s.path(first))
+		file, err := s.openRead(first)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, &fault.File{Kind: fault.ErrMissingFile, Path: s.path(first), Reason: "a segment of the log"}
 		}
@@ -84,6 +85,19 @@ func (s *source) acquire(first Position) (*segmentReader, error) {
 	r.lastUse = s.uses
 	r.refs++
 	return r, nil
+}
+
+// openRead opens a file for reading. Where the process is short of descriptors, those
+// that are open ahead of need are given up for it.
+func (s *source) openRead(first Position) (vfs.File, error) {
+	file, err := s.fs.OpenRead(s.path(first))
+	if len(s.open) == 0 || !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return file, err
+	}
+	for other := range s.open {
+		s.dropLocked(other)
+	}
+	return s.fs.OpenRead(s.path(first))
 }
 
 func (s *source) release(r *segmentReader) {
