@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -186,7 +187,8 @@ func TestHostileNumbers(t *testing.T) {
 }
 
 // TestUnreadableFiles: a file that may not be read is no damage. Nothing older is
-// used in its place: the error says which file it is.
+// used in its place: the error says which file it is. Nor is it damage to Verify and
+// Salvage, which could not do what they are for.
 func TestUnreadableFiles(t *testing.T) {
 	for _, strategy := range rekindle.IndexStrategies() {
 		disk, want := livedWith(t, strategy)
@@ -195,6 +197,8 @@ func TestUnreadableFiles(t *testing.T) {
 				continue
 			}
 			denied := errorfs.Count(errorfs.If(errorfs.All(errorfs.Kind(vfs.OpOpen, vfs.OpOpenRead, vfs.OpMap, vfs.OpLock), errorfs.PathGlob("/"+name)), syscall.EACCES))
+			refuseToLook(t, disk.CrashClone(nil, vfs.Keep), denied)
+			denied = errorfs.Count(denied)
 			harmed := disk.CrashClone(nil, vfs.Keep)
 			before := harmed.Dump()
 			db, err := rekindle.Open(t.Context(), "/db", rekindle.Options{CheckpointBytes: -1}.OnFS(errorfs.Wrap(harmed, denied)))
@@ -213,4 +217,13 @@ func TestUnreadableFiles(t *testing.T) {
 			require.NoError(t, db.Close(t.Context()))
 		}
 	}
+}
+
+func refuseToLook(t *testing.T, disk *vfs.Mem, denied *errorfs.Counter) {
+	fsys := errorfs.Wrap(disk, denied)
+	_, err := rekindle.Verify(t.Context(), "/db", rekindle.Options{}.OnFS(fsys))
+	require.ErrorIs(t, err, fs.ErrPermission)
+	before := denied.Injected()
+	_, err = rekindle.Salvage(t.Context(), "/db", "/out", rekindle.Options{}.OnFS(fsys))
+	require.Equal(t, denied.Injected() > before, errors.Is(err, fs.ErrPermission), err)
 }

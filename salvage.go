@@ -73,7 +73,8 @@ const maxConflicts = 1000 // in a report
 // Only records whose checksum is right count. It manages without CURRENT, the
 // manifest and checkpoints as long as the log has the rows, and passes over
 // damage in the middle of the log, which an Open refuses. The report says what is
-// missing. After an error the new directory holds a part and is of no use.
+// missing. After an error the new directory holds a part and is of no use; what the
+// system refuses to read is an error.
 func Salvage(ctx context.Context, dir, to string, opts *Options) (report *SalvageReport, err error) {
 	o, dir, err := opts.in(dir)
 	if err != nil {
@@ -94,7 +95,7 @@ func Salvage(ctx context.Context, dir, to string, opts *Options) (report *Salvag
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, wreck.Close()) }()
+	defer func() { err = errors.Join(err, wreck.Refused(), wreck.Close()) }()
 	s := &salvage{wreck: wreck, report: &SalvageReport{
 		Findings: wreck.Findings, Checkpoint: wreck.Checkpoint, Records: wreck.Survey.Records,
 		CommitsLost: wreck.CommitsLost(), Partial: wreck.Survey.Partial, Undecided: wreck.Survey.Undecided,

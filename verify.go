@@ -43,8 +43,9 @@ const (
 // manifest, array files, index files, suspects, all segments of the log; then
 // whether every row can be read and every index has the entries of the rows. What
 // is wrong is in the report. An error means that the verification could not be
-// completed, and the report, if there is one, ends there: ErrLocked if the database
-// is open, fs.ErrNotExist if there is no such directory.
+// completed, and the report, if there is one, says what was found all the same:
+// ErrLocked if the database is open, fs.ErrNotExist if there is no such directory, an
+// error of the system where it refuses to read, which the report may take for damage.
 //
 // Not checked, because nothing is kept there: LOCK, files that are listed as
 // strays, and in log segments the space behind the last round.
@@ -134,9 +135,10 @@ func (db *DB) verifyRows(ctx context.Context, report *VerifyReport) (err error) 
 	return nil
 }
 
-// noteUnlessEnded makes a finding of an error, unless the error is the end of ctx.
+// noteUnlessEnded makes a finding of an error, unless something has ended the search
+// that is no damage.
 func noteUnlessEnded(ctx context.Context, report *VerifyReport, err error, dir, effect string) error {
-	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, fault.ErrSnapshotTooOld) {
+	if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) || errors.Is(err, fault.ErrSnapshotTooOld) || vfs.Refused(err) {
 		return err
 	}
 	report.Note(err, dir, effect)

@@ -36,7 +36,7 @@ type Wreck struct {
 	Survey      logstream.Survey
 	Definitions map[rowid.Table]json.RawMessage // as the checkpoints have them
 
-	files       vfs.FS
+	files       *vfs.Refusals // which are no damage
 	dir         string
 	archive     *logstream.Archive
 	checkpoints []Checkpoint // the newest first
@@ -56,7 +56,7 @@ type base struct {
 // matter.
 func OpenWreck(ctx context.Context, files vfs.FS, dir string) (_ *Wreck, err error) {
 	w := &Wreck{
-		files: files, dir: dir,
+		files: vfs.WatchRefusals(files), dir: dir,
 		Definitions: map[rowid.Table]json.RawMessage{},
 		bases:       map[rowid.Table]*base{},
 		changes:     map[rowid.Table][]logstream.Change{},
@@ -68,11 +68,15 @@ func OpenWreck(ctx context.Context, files vfs.FS, dir string) (_ *Wreck, err err
 	}()
 	for _, step := range []func(context.Context) error{w.identify, w.openBases, w.readLog} {
 		if err := step(ctx); err != nil {
-			return nil, fmt.Errorf("salvage %s: %w", dir, err)
+			return nil, fmt.Errorf("salvage %s: %w", dir, errors.Join(err, w.Refused()))
 		}
 	}
 	return w, nil
 }
+
+// Refused returns an error if something was taken for lost that the system refused to
+// read for reasons of its own.
+func (w *Wreck) Refused() error { return w.files.Err() }
 
 // Close closes the files.
 func (w *Wreck) Close() error {

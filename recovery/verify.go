@@ -21,7 +21,7 @@ import (
 // verifier reads all files of a database.
 type verifier struct {
 	VerifyReport
-	files  vfs.FS
+	files  *vfs.Refusals // which are no damage
 	dir    string
 	header Header
 	kept   []Checkpoint // newest last
@@ -30,7 +30,7 @@ type verifier struct {
 }
 
 func newVerifier(files vfs.FS, dir string) *verifier {
-	return &verifier{files: files, dir: dir, known: map[string]bool{}, sums: map[string]bool{}}
+	return &verifier{files: vfs.WatchRefusals(files), dir: dir, known: map[string]bool{}, sums: map[string]bool{}}
 }
 
 // Verify reads every file of a database that is not open, and changes nothing.
@@ -38,20 +38,25 @@ func newVerifier(files vfs.FS, dir string) *verifier {
 // that the report ends there.
 func Verify(ctx context.Context, files vfs.FS, dir string) (*VerifyReport, error) {
 	v := newVerifier(files, dir)
+	err := v.all(ctx)
+	return &v.VerifyReport, errors.Join(err, v.files.Err())
+}
+
+func (v *verifier) all(ctx context.Context) error {
 	usable, err := v.manifest()
 	if err != nil || !usable {
-		return &v.VerifyReport, err
+		return err
 	}
 	if err := v.checkpoints(ctx); err != nil {
-		return &v.VerifyReport, err
+		return err
 	}
 	if err := v.log(ctx, nil, nil); err != nil {
-		return &v.VerifyReport, err
+		return err
 	}
 	if err := v.tail(ctx); err != nil {
-		return &v.VerifyReport, err
+		return err
 	}
-	return &v.VerifyReport, v.strays()
+	return v.strays()
 }
 
 // Verify reads every file that the running database is made of.
@@ -68,7 +73,7 @@ func (c *Checkpointer) Verify(ctx context.Context) (*VerifyReport, error) {
 		err = v.log(ctx, c.Log.DurableEnds(), c.oldestReplay)
 	}
 	v.forgetRemoved(c.stillNeeded())
-	return &v.VerifyReport, err
+	return &v.VerifyReport, errors.Join(err, v.files.Err())
 }
 
 // oldestReplay returns the positions before which segments may have been removed by
