@@ -81,7 +81,8 @@ func (s *scanner) page(page, from uint64, fn func(uint64, Word) bool) (bool, err
 		return err == nil, err
 	}
 	first := page << pageShift
-	for i, w := range s.words {
+	for i := range s.words {
+		w := s.words[i]
 		if ordinal := first + uint64(i); w != 0 && ordinal >= from && !fn(ordinal, w) {
 			return false, nil
 		}

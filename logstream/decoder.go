@@ -61,22 +61,39 @@ func newDecoder(t *trail, from Position) *decoder {
 	return d
 }
 
+// begin decodes the first batch, and reports whether there may be more: then run has
+// to follow.
+func (d *decoder) begin() bool {
+	if d.deliver(<-d.free) {
+		return true
+	}
+	close(d.out)
+	return false
+}
+
 // run decodes until the stream or ctx ends.
 func (d *decoder) run(ctx context.Context) {
 	defer close(d.out)
 	for {
-		var b *batch
 		select {
-		case b = <-d.free:
+		case b := <-d.free:
+			if !d.deliver(b) {
+				return
+			}
 		case <-ctx.Done():
 			d.err = ctx.Err()
 			return
 		}
-		if d.err = d.fill(b); d.err != nil || len(b.rounds) == 0 {
-			return
-		}
-		d.out <- b // has room for all batches
 	}
+}
+
+// deliver fills a batch and hands it on; false where the stream stops.
+func (d *decoder) deliver(b *batch) bool {
+	if d.err = d.fill(b); d.err != nil || len(b.rounds) == 0 {
+		return false
+	}
+	d.out <- b // has room for all batches
+	return true
 }
 
 // fill decodes the next rounds into b; none are there where the stream stops.

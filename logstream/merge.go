@@ -43,14 +43,17 @@ func newMerger(o *ScanOptions, trails []*trail, fn func(*Group) error) *merger {
 	return m
 }
 
-// run decodes all streams beside each other and merges them.
+// run decodes all streams beside each other and merges them. What is read first is
+// decoded here: often there is no more.
 func (m *merger) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	for _, d := range m.decoders {
-		wg.Go(func() { d.run(ctx) })
+		if d.begin() {
+			wg.Go(func() { d.run(ctx) })
+		}
 	}
 	for !m.finished() {
 		r, err := m.next()

@@ -3,6 +3,7 @@ package recovery
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,11 +46,14 @@ func (id ID) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%x", id[:]
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (id *ID) UnmarshalText(text []byte) error {
-	var b []byte
-	if n, err := fmt.Sscanf(string(text), "%x", &b); n != 1 || err != nil || len(b) != len(id) {
+	if len(text) != hex.EncodedLen(len(id)) {
 		return fmt.Errorf("%q is not a database id", text)
 	}
-	copy(id[:], b)
+	var b ID
+	if _, err := hex.Decode(b[:], text); err != nil {
+		return fmt.Errorf("%q is not a database id: %w", text, err)
+	}
+	*id = b
 	return nil
 }
 

@@ -3,7 +3,9 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/rekindledb/rekindle/internal/fault"
 )
@@ -31,21 +33,37 @@ func (t *Table) Marshal() ([]byte, error) {
 // for other bytes that Marshal does not write, fault.ErrSchema for a
 // definition that is not valid.
 func Unmarshal(data []byte) (*Table, error) {
-	var version struct{ Format int }
-	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, fmt.Errorf("%w: table definition: %w", fault.ErrCorrupt, err)
-	}
-	if version.Format != formatVersion {
-		return nil, fmt.Errorf("%w: table definition: version %d", fault.ErrFormat, version.Format)
-	}
 	wire := wireTable{Table: new(Table)}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&wire); err != nil {
-		return nil, fmt.Errorf("%w: table definition: %w", fault.ErrCorrupt, err)
+	if err := decodeStrictly(data, &wire); err != nil || wire.Format != formatVersion {
+		return nil, undecodable(data, err)
 	}
 	if err := wire.Validate(); err != nil {
 		return nil, err
 	}
 	return wire.Table, nil
+}
+
+func decodeStrictly(data []byte, into *wireTable) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("bytes behind it")
+	}
+	return nil
+}
+
+// undecodable says what is wrong with a definition: its version, if that can be read
+// and is another one, because all else may be different then.
+func undecodable(data []byte, err error) error {
+	var version struct{ Format int }
+	if versionErr := json.Unmarshal(data, &version); versionErr != nil {
+		return fmt.Errorf("%w: table definition: %w", fault.ErrCorrupt, versionErr)
+	}
+	if version.Format != formatVersion {
+		return fmt.Errorf("%w: table definition: version %d", fault.ErrFormat, version.Format)
+	}
+	return fmt.Errorf("%w: table definition: %w", fault.ErrCorrupt, err)
 }
