@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -137,6 +138,42 @@ func api() map[string]func(h *handles) error {
 		"RowTable.Schema": func(h *handles) error { h.rows.Schema(); return nil },
 		"RowTable.Update": func(h *handles) error { return h.rows.Update(h.tx, h.row()) },
 		"RowTable.Upsert": func(h *handles) error { return h.rows.Upsert(h.tx, h.row()) },
+	}
+}
+
+// wrong are calls with arguments that they would refuse.
+func wrong() map[string]func(h *handles) error {
+	unknown := rekindle.Query{Index: "unknown"}
+	return map[string]func(h *handles) error{
+		"OpenTable":        func(h *handles) error { _, err := rekindle.OpenTable[int](h.ctx, h.db, "items"); return err },
+		"DB.Backup":        func(h *handles) error { _, err := h.db.Backup(h.ctx, h.dir); return err },
+		"DB.CreateTable":   func(h *handles) error { _, err := h.db.CreateTable(h.ctx, rekindle.TableSchema{}); return err },
+		"DB.Table":         func(h *handles) error { _, err := h.db.Table("unknown"); return err },
+		"Tx.SetDurability": func(h *handles) error { return h.tx.SetDurability(rekindle.Interval(-time.Second)) },
+		"Table.GetBy":      func(h *handles) error { return h.items.GetBy(h.tx, "unknown", h.item()) },
+		"Table.Scan":       func(h *handles) error { return drain(h.items.Scan(h.tx, unknown)) },
+		"Table.Visit":      func(h *handles) error { return h.items.Visit(h.tx, unknown, nil) },
+		"RowTable.Delete":  func(h *handles) error { return h.rows.Delete(h.tx) },
+		"RowTable.Get":     func(h *handles) error { _, err := h.rows.Get(h.tx); return err },
+		"RowTable.Insert":  func(h *handles) error { return h.rows.Insert(h.tx, nil) },
+		"RowTable.Scan":    func(h *handles) error { return drain(h.rows.Scan(h.tx, rekindle.Query{Limit: -1})) },
+	}
+}
+
+// TestWrongCallsOnEndedHandles: what is wrong with the arguments goes behind that
+// the database is closed or the transaction has ended.
+func TestWrongCallsOnEndedHandles(t *testing.T) {
+	h := openHandles(t, vfs.NewMem(), "/db", rekindle.Options{})
+	require.NoError(t, h.begin(true))
+	require.NoError(t, h.tx.Rollback())
+	for name, call := range wrong() {
+		if inTransaction(name) {
+			require.ErrorIs(t, call(h), rekindle.ErrTxDone, name)
+		}
+	}
+	require.NoError(t, h.db.Close(t.Context()))
+	for name, call := range wrong() {
+		require.ErrorIs(t, call(h), rekindle.ErrClosed, name)
 	}
 }
 

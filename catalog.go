@@ -184,13 +184,13 @@ func (c *catalog) spec(t *txn.Table) func(number int) index.Spec {
 // openTable returns the table with the name and schema of wanted, creating it
 // if there is none.
 func (c *catalog) openTable(ctx context.Context, wanted *schema.Table) (*txn.Table, error) {
-	if err := wanted.Validate(); err != nil {
-		return nil, err
-	}
 	if err := c.db.enter(); err != nil {
 		return nil, err
 	}
 	defer c.db.leave()
+	if err := wanted.Validate(); err != nil {
+		return nil, err
+	}
 	c.ddl.Lock()
 	defer c.ddl.Unlock()
 	t, err := c.find(wanted.Name)

@@ -42,7 +42,8 @@ var (
 	// ErrForeignTable: the table and the transaction belong to different
 	// databases, or the table to an earlier Open of this one.
 	ErrForeignTable = fault.ErrForeignTable
-	// ErrInvalidOptions: the options contradict themselves or the database.
+	// ErrInvalidOptions: the options contradict themselves or the database, or a
+	// directory is none that Backup or Salvage can write to.
 	ErrInvalidOptions = fault.ErrInvalidOptions
 	// ErrLocked: the database is open, in this process or another.
 	ErrLocked = fault.ErrLocked

@@ -32,6 +32,18 @@ type Query struct {
 // Key makes the value list of a query: Key(1, "abc").
 func Key(values ...any) []any { return values }
 
+// plan returns the number of the index and the range in it.
+func (q *Query) plan(t *txn.Table) (number int, r index.Range, err error) {
+	if number, err = indexNamed(t, q.Index); err != nil {
+		return 0, r, err
+	}
+	if q.Limit < 0 {
+		return 0, r, invalidQuery(t, "limit %d is negative", q.Limit)
+	}
+	r, err = q.bounds(t, number)
+	return number, r, err
+}
+
 // bounds encodes the range of a query.
 func (q *Query) bounds(t *txn.Table, number int) (index.Range, error) {
 	r := index.Range{Reverse: q.Reverse}
@@ -95,16 +107,9 @@ func invalidQuery(t *txn.Table, format string, args ...any) error {
 // scan calls visit with the stored bytes of each row that q selects, until it
 // returns false or an error.
 func scan(tx *Tx, t *txn.Table, q Query, visit func(stored []byte) (bool, error)) error {
-	number, err := indexNamed(t, q.Index)
+	number, r, err := q.plan(t)
 	if err != nil {
-		return err
-	}
-	if q.Limit < 0 {
-		return invalidQuery(t, "limit %d is negative", q.Limit)
-	}
-	r, err := q.bounds(t, number)
-	if err != nil {
-		return err
+		return tx.unlessEnded(t, err)
 	}
 	it := tx.inner.Scan(t, number, r, q.Limit)
 	defer it.Close()

@@ -49,6 +49,9 @@ type Table[T any] struct {
 func OpenTable[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 	wanted, mapping, err := schema.Map(reflect.TypeFor[T](), name)
 	if err != nil {
+		if db.closed.Load() { // before all that could be said of the arguments
+			err = fault.ErrClosed
+		}
 		return nil, err
 	}
 	t, err := db.catalog.openTable(ctx, wanted)
@@ -97,17 +100,25 @@ func (t *Table[T]) GetMany(tx *Tx, rows []T) (missing []int, err error) {
 // such index, it is not unique, or one of the fields is NULL, which any number of
 // rows may have.
 func (t *Table[T]) GetBy(tx *Tx, index string, row *T) error {
-	number, err := indexNamed(t.t, index)
+	number, err := t.unique(index, row)
 	if err != nil {
-		return err
-	}
-	if !t.t.Schema.Indexes[number].Unique {
-		return invalidQuery(t.t, "index %s is not unique; use Scan", index)
-	}
-	if t.mapping.KeyHasNull(number, unsafe.Pointer(row)) {
-		return invalidQuery(t.t, "NULL is not unique in index %s; use Scan", index)
+		return tx.unlessEnded(t.t, err)
 	}
 	return t.get(tx, number, row)
+}
+
+// unique returns the number of an index in which at most one row has row's key.
+func (t *Table[T]) unique(index string, row *T) (number int, err error) {
+	if number, err = indexNamed(t.t, index); err != nil {
+		return 0, err
+	}
+	if !t.t.Schema.Indexes[number].Unique {
+		return 0, invalidQuery(t.t, "index %s is not unique; use Scan", index)
+	}
+	if t.mapping.KeyHasNull(number, unsafe.Pointer(row)) {
+		return 0, invalidQuery(t.t, "NULL is not unique in index %s; use Scan", index)
+	}
+	return number, nil
 }
 
 func (t *Table[T]) get(tx *Tx, index int, row *T) error {

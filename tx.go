@@ -53,9 +53,20 @@ func (tx *Tx) Rollback() error { return tx.inner.Rollback() }
 // SetDurability chooses what the commit of this transaction waits for.
 func (tx *Tx) SetDurability(d Durability) error {
 	if d < None {
-		return d.invalid()
+		return tx.unlessEnded(tx.db.catalog.byID(systemTable), d.invalid())
 	}
 	return tx.inner.SetDurability(d.log())
+}
+
+// unlessEnded returns the error that a call on a table has for its arguments, or
+// what goes before that: that the transaction has ended, or the database is closed.
+func (tx *Tx) unlessEnded(t *txn.Table, err error) error {
+	c, first := tx.inner.Enter(t)
+	if first != nil {
+		return first
+	}
+	c.Leave()
+	return err
 }
 
 // View runs fn in a read-only transaction and returns its error. The transaction
