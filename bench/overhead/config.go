@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/dataset"
 	"github.com/rekindledb/rekindle/bench/task"
 )
@@ -42,29 +40,25 @@ type Case struct {
 	Result   Result
 }
 
-const maxRows = 1 << 40
+const (
+	maxRows  = 1 << 40
+	maxSlice = 100_000 * Window
+)
 
 // Validate checks the ranges.
 func (c *Config) Validate() error {
 	errs := []error{
-		inRange("the number of indexes", int64(c.Load.Indexes), 1, dataset.MaxIndexes),
-		inRange("writers", int64(c.Load.Writers), 1, 10_000),
-		inRange("reads", int64(c.Load.Reads), 0, 10_000),
-		inRange("runs", int64(c.Pairs), 1, 1000),
-		inRange("the windows of a slice", int64(c.Load.Slice/Window), 1, 100_000),
-		inRange("the milliseconds between checkpoints", c.Load.Every.Milliseconds(), 0, c.Load.Slice.Milliseconds()),
+		bench.InRange("the number of indexes", int64(c.Load.Indexes), 1, dataset.MaxIndexes),
+		bench.InRange("writers", int64(c.Load.Writers), 1, 10_000),
+		bench.InRange("reads", int64(c.Load.Reads), 0, 10_000),
+		bench.InRange("runs", int64(c.Pairs), 1, 1000),
+		bench.InRange("the milliseconds of a slice", c.Load.Slice.Milliseconds(), Window.Milliseconds(), maxSlice.Milliseconds()),
+		bench.InRange("the milliseconds between checkpoints", c.Load.Every.Milliseconds(), 0, c.Load.Slice.Milliseconds()),
 	}
 	for _, rows := range c.Rows {
-		errs = append(errs, inRange("rows", rows, int64(c.Load.Writers)*minShare, maxRows))
+		errs = append(errs, bench.InRange("rows", rows, int64(c.Load.Writers)*minShare, maxRows))
 	}
 	return errors.Join(errs...)
-}
-
-func inRange(what string, n, lo, hi int64) error {
-	if n < lo || n > hi {
-		return fmt.Errorf("%s must be %d to %d, not %d", what, lo, hi, n)
-	}
-	return nil
 }
 
 const measureTask = "overhead-measure"
@@ -77,23 +71,13 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	for _, strategy := range c.Strategies {
-		for _, rows := range c.Rows {
-			if err := c.database(ctx, strategy, rows); err != nil {
-				return fmt.Errorf("%s with %d rows: %w", strategy, rows, err)
-			}
-		}
-	}
-	return nil
+	return bench.EachDatabase(c.Dir, c.Strategies, c.Rows, func(dir, strategy string, rows int64) error {
+		return c.database(ctx, dir, strategy, rows)
+	})
 }
 
 // database measures on one database, made for this.
-func (c *Config) database(ctx context.Context, strategy string, rows int64) (err error) {
-	dir := filepath.Join(c.Dir, fmt.Sprintf("%s-%d", strategy, rows))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func (c *Config) database(ctx context.Context, dir, strategy string, rows int64) error {
 	found := Case{Strategy: strategy, Rows: rows}
 	config := measureConfig{Dir: dir, Strategy: strategy, Rows: rows, Load: c.Load, Pairs: c.Pairs}
 	if err := c.Runner.Run(ctx, measureTask, config, &found.Result, task.Await); err != nil {

@@ -2,7 +2,6 @@ package overhead
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,27 +12,14 @@ import (
 
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/bench"
-	"github.com/rekindledb/rekindle/bench/task"
+	"github.com/rekindledb/rekindle/bench/task/tasktest"
 )
 
-// asChild makes the test binary a child.
-const asChild = "REKINDLE_TEST_OVERHEAD"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) == "" {
-		os.Exit(m.Run())
-	}
-	if err := task.Serve(context.Background(), Tasks(), os.Args[1], os.Args[2], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { tasktest.Main(m, Tasks()) }
 
 // tiny is a configuration that takes seconds.
 func tiny(t *testing.T) Config {
 	t.Helper()
-	executable, err := os.Executable()
-	require.NoError(t, err)
 	return Config{
 		Strategies: rekindle.IndexStrategies(),
 		Rows:       []int64{2000},
@@ -47,7 +33,7 @@ func tiny(t *testing.T) Config {
 		},
 		Pairs:  2,
 		Dir:    t.TempDir(),
-		Runner: task.Runner{Executable: executable, Env: []string{asChild + "=1"}, Stderr: os.Stderr},
+		Runner: tasktest.Runner(t, os.Stderr),
 		Each:   func(*Case) error { return nil },
 	}
 }
@@ -184,13 +170,13 @@ func TestCheckpointsThatOutlastTheirSlices(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for name, spoil := range map[string]func(*Config){
-		"indexes":      func(c *Config) { c.Load.Indexes = 0 },
-		"writers":      func(c *Config) { c.Load.Writers = 0 },
-		"reads":        func(c *Config) { c.Load.Reads = -1 },
-		"runs":         func(c *Config) { c.Pairs = 0 },
-		"windows":      func(c *Config) { c.Load.Slice, c.Load.Every = Window-1, 0 },
-		"milliseconds": func(c *Config) { c.Load.Every = c.Load.Slice * 2 },
-		"rows":         func(c *Config) { c.Rows = []int64{4*minShare - 1} },
+		"indexes":     func(c *Config) { c.Load.Indexes = 0 },
+		"writers":     func(c *Config) { c.Load.Writers = 0 },
+		"reads":       func(c *Config) { c.Load.Reads = -1 },
+		"runs":        func(c *Config) { c.Pairs = 0 },
+		"of a slice":  func(c *Config) { c.Load.Slice, c.Load.Every = Window-1, 0 },
+		"checkpoints": func(c *Config) { c.Load.Every = c.Load.Slice * 2 },
+		"rows":        func(c *Config) { c.Rows = []int64{4*minShare - 1} },
 	} {
 		c := tiny(t)
 		require.NoError(t, c.Validate())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/dataset"
 	"github.com/rekindledb/rekindle/bench/task"
 )
@@ -38,24 +39,26 @@ type Config struct {
 	Each   func(*Case) error      // takes each combination when it is measured; its error ends the run
 }
 
-// maxRows leaves the numbers beyond to the inserts of the tail.
-const maxRows = 1 << 40
+const (
+	maxRows    = 1 << 40 // numbers beyond are left to the inserts of the tail
+	maxReading = 100_000 * Window
+)
 
 // Validate checks the ranges.
 func (c *Config) Validate() error {
 	errs := []error{
-		inRange("the number of indexes", int64(c.Indexes), 1, dataset.MaxIndexes),
-		inRange("checkpoints", int64(c.Checkpoints), 1, 1000),
-		inRange("the percentage of inserts", int64(c.Inserts), 0, 100),
-		inRange("writers", int64(c.Writers), 1, 10_000),
-		inRange("runs", int64(c.Runs), 1, 1000),
-		inRange("the windows to read for", int64(c.Reading/Window), 1, 100_000),
+		bench.InRange("the number of indexes", int64(c.Indexes), 1, dataset.MaxIndexes),
+		bench.InRange("checkpoints", int64(c.Checkpoints), 1, 1000),
+		bench.InRange("the percentage of inserts", int64(c.Inserts), 0, 100),
+		bench.InRange("writers", int64(c.Writers), 1, 10_000),
+		bench.InRange("runs", int64(c.Runs), 1, 1000),
+		bench.InRange("the milliseconds to read for", c.Reading.Milliseconds(), Window.Milliseconds(), maxReading.Milliseconds()),
 	}
 	for _, rows := range c.Rows {
-		errs = append(errs, inRange("rows", rows, 1, maxRows))
+		errs = append(errs, bench.InRange("rows", rows, 1, maxRows))
 	}
 	for _, tail := range c.Tails {
-		errs = append(errs, inRange("the tail", tail, 0, maxRows))
+		errs = append(errs, bench.InRange("the tail", tail, 0, maxRows))
 	}
 	for _, stop := range c.Stops {
 		if stop != Kill && stop != Close {
@@ -63,11 +66,4 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func inRange(what string, n, lo, hi int64) error {
-	if n < lo || n > hi {
-		return fmt.Errorf("%s must be %d to %d, not %d", what, lo, hi, n)
-	}
-	return nil
 }

@@ -2,11 +2,9 @@ package restart
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
+	"github.com/rekindledb/rekindle/bench"
 	"github.com/rekindledb/rekindle/bench/task"
 )
 
@@ -37,28 +35,13 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	for _, strategy := range c.Strategies {
-		for _, rows := range c.Rows {
-			if err := c.database(ctx, strategy, rows); err != nil {
-				return fmt.Errorf("%s with %d rows: %w", strategy, rows, err)
-			}
-		}
-	}
-	return nil
+	return bench.EachDatabase(c.Dir, c.Strategies, c.Rows, func(dir, strategy string, rows int64) error {
+		return c.database(ctx, base{Dir: dir, Strategy: strategy, Indexes: c.Indexes, Rows: rows})
+	})
 }
 
 // database measures everything on one database, made for this.
-func (c *Config) database(ctx context.Context, strategy string, rows int64) (err error) {
-	b := base{
-		Dir:      filepath.Join(c.Dir, fmt.Sprintf("%s-%d", strategy, rows)),
-		Strategy: strategy,
-		Indexes:  c.Indexes,
-		Rows:     rows,
-	}
-	if err := os.Mkdir(b.Dir, 0o755); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(b.Dir)) }()
+func (c *Config) database(ctx context.Context, b base) error {
 	var done struct{}
 	if err := c.Runner.Run(ctx, loadTask, loadConfig{b, c.Checkpoints}, &done, task.Await); err != nil {
 		return err

@@ -2,7 +2,6 @@ package restart
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,28 +12,15 @@ import (
 
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/bench"
-	"github.com/rekindledb/rekindle/bench/task"
+	"github.com/rekindledb/rekindle/bench/task/tasktest"
 	"github.com/rekindledb/rekindle/bench/usage"
 )
 
-// asChild makes the test binary a child.
-const asChild = "REKINDLE_TEST_RESTART"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asChild) == "" {
-		os.Exit(m.Run())
-	}
-	if err := task.Serve(context.Background(), Tasks(), os.Args[1], os.Args[2], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func TestMain(m *testing.M) { tasktest.Main(m, Tasks()) }
 
 // tiny is a configuration that takes seconds.
 func tiny(t *testing.T) Config {
 	t.Helper()
-	executable, err := os.Executable()
-	require.NoError(t, err)
 	return Config{
 		Strategies:  rekindle.IndexStrategies(),
 		Rows:        []int64{2000},
@@ -49,7 +35,7 @@ func tiny(t *testing.T) Config {
 		Reading:     300 * time.Millisecond,
 		Dir:         t.TempDir(),
 		Drop:        DropFiles,
-		Runner:      task.Runner{Executable: executable, Env: []string{asChild + "=1"}, Stderr: os.Stderr},
+		Runner:      tasktest.Runner(t, os.Stderr),
 		Each:        func(*Case) error { return nil },
 	}
 }
@@ -198,7 +184,7 @@ func TestValidate(t *testing.T) {
 		"inserts":     func(c *Config) { c.Inserts = 101 },
 		"writers":     func(c *Config) { c.Writers = 0 },
 		"runs":        func(c *Config) { c.Runs = 0 },
-		"windows":     func(c *Config) { c.Reading = Window - 1 },
+		"to read for": func(c *Config) { c.Reading = Window - 1 },
 		"rows":        func(c *Config) { c.Rows = []int64{10, 0} },
 		"tail":        func(c *Config) { c.Tails = []int64{-1} },
 		`"crash"`:     func(c *Config) { c.Stops = []Stop{"crash"} },
