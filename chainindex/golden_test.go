@@ -2,12 +2,9 @@ package chainindex
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +12,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/indextest"
+	"github.com/rekindledb/rekindle/internal/goldentest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -53,13 +51,7 @@ func TestGoldenFiles(t *testing.T) {
 	files, _ := goldenChain(r)
 	for n, info := range files {
 		name := fmt.Sprintf("testdata/chain_v%d.%d.txt", formatVersion, n+1)
-		got := describeFile(r, info)
-		if *rewrite {
-			require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got)
+		goldentest.Compare(t, name, describeFile(r, info), *rewrite)
 	}
 }
 
@@ -68,125 +60,81 @@ func TestGoldenFilesAreReadable(t *testing.T) {
 	files, m := goldenChain(newRigOn(t, vfs.NewMem(), "/"))
 	r := newRigOn(t, vfs.NewMem(), "/")
 	for n, info := range files {
-		text, err := os.ReadFile(fmt.Sprintf("testdata/chain_v1.%d.txt", n+1))
-		require.NoError(t, err)
-		require.NoError(t, vfs.WriteFileAtomic(r.fs, info.Name, parseDescription(t, string(text))))
+		text := goldentest.Read(t, fmt.Sprintf("testdata/chain_v1.%d.txt", n+1))
+		require.NoError(t, vfs.WriteFileAtomic(r.fs, info.Name, goldentest.Parse(t, text)))
 	}
 	x := r.open(files)
 	r.session(x).equals(m)
 	require.NoError(t, verifyAll(x))
 }
 
-// describer writes lines "offset  bytes  # meaning".
-type describer struct {
-	strings.Builder
-	b  []byte
-	at int
-}
-
-func (d *describer) field(n int, format string, args ...any) {
-	bytes := d.b[d.at : d.at+n]
-	text := hex.EncodeToString(bytes)
-	if n > 16 && strings.Trim(text, "0") == "" {
-		text = fmt.Sprintf("00 x %d", n)
-	}
-	fmt.Fprintf(d, "%06x  %s  # %s\n", d.at, text, fmt.Sprintf(format, args...))
-	d.at += n
-}
-
-func (d *describer) word() uint64 { return binary.LittleEndian.Uint64(d.b[d.at:]) }
+type describer struct{ goldentest.Describer }
 
 func describeFile(r *rig, info index.FileInfo) string {
-	d := &describer{b: r.read(info.Name)}
+	d := &describer{goldentest.Describer{Bytes: r.read(info.Name)}}
 	id := identityOf(&r.spec, info.Checkpoint)
-	require.NoError(r.t, id.checkHeader(info.Name, d.b))
-	f, err := decodeFooter(info.Name, d.b[len(d.b)-footerSize:], id.seed(partFooter), info.Size)
+	require.NoError(r.t, id.checkHeader(info.Name, d.Bytes))
+	f, err := decodeFooter(info.Name, d.Bytes[len(d.Bytes)-footerSize:], id.seed(partFooter), info.Size)
 	require.NoError(r.t, err)
-	d.field(8, "magic")
-	d.field(4, "format version %d", formatVersion)
-	d.field(2, "table %d", id.table)
-	d.field(2, "index %d", id.number)
-	d.field(16, "database id")
-	d.field(8, "checkpoint %d", id.checkpoint)
-	d.field(8, "checksum")
-	d.field(headerSize-headerFields, "zeros")
+	d.Field(8, "magic")
+	d.Field(4, "format version %d", formatVersion)
+	d.Field(2, "table %d", id.table)
+	d.Field(2, "index %d", id.number)
+	d.Field(16, "database id")
+	d.Field(8, "checkpoint %d", id.checkpoint)
+	d.Field(8, "checksum")
+	d.Field(headerSize-headerFields, "zeros")
 	for range f.nodes {
 		d.node()
 	}
-	d.field(8, "magic")
-	d.field(8, "file size %d", d.word())
-	d.field(8, "nodes: %d", d.word())
-	d.field(8, "entries: %d", d.word())
-	d.field(8, "tombstones: %d", d.word())
-	d.field(8, "older file: checkpoint %d", d.word())
-	d.field(8, "checksum of the older file")
-	d.field(8, "checksum")
-	require.Equal(r.t, len(d.b), d.at)
+	d.Field(8, "magic")
+	d.Field(8, "file size %d", d.Uint64())
+	d.Field(8, "nodes: %d", d.Uint64())
+	d.Field(8, "entries: %d", d.Uint64())
+	d.Field(8, "tombstones: %d", d.Uint64())
+	d.Field(8, "older file: checkpoint %d", d.Uint64())
+	d.Field(8, "checksum of the older file")
+	d.Field(8, "checksum")
+	require.Equal(r.t, len(d.Bytes), d.At)
 	return d.String()
 }
 
 func (d *describer) node() {
-	end := d.at + nodeSize
-	meta := binary.LittleEndian.Uint64(d.b[d.at+8:])
+	end := d.At + nodeSize
+	meta := binary.LittleEndian.Uint64(d.Bytes[d.At+8:])
 	count, room, prefix := int(meta&255), int(meta>>8&255), int(meta>>16&255)
 	level, length := meta>>37&63, meta>>33&15
-	fmt.Fprintf(d, "# node, level %d, %d entries\n", level, count)
-	d.field(8, "checksum")
-	d.field(8, "room %d, prefix %d, heap from word %d, key length %d", room, prefix, meta>>24&511, length)
-	d.field(8, "link to node %d", d.word())
-	d.field(8, "node %d", d.word())
-	d.field(8, "zero")
+	d.Title("node, level %d, %d entries", level, count)
+	d.Field(8, "checksum")
+	d.Field(8, "room %d, prefix %d, heap from word %d, key length %d", room, prefix, meta>>24&511, length)
+	d.Field(8, "link to node %d", d.Uint64())
+	d.Field(8, "node %d", d.Uint64())
+	d.Field(8, "zero")
 	if level != 63 {
 		if prefix > 0 {
-			d.field((prefix+7)/8*8, "prefix")
+			d.Field((prefix+7)/8*8, "prefix")
 		}
 		d.words(room, count, "head")
 		d.words(room, count, map[bool]string{true: "place", false: "child"}[level == 0])
 	}
-	for d.at < end { // slots and heap; runs of zeros together
-		zeros := 0
-		for d.at+zeros < end && binary.LittleEndian.Uint64(d.b[d.at+zeros:]) == 0 {
-			zeros += 8
-		}
-		d.field(max(zeros, 8), "content")
-	}
+	d.Words(end, "content") // slots and heap
 }
 
 // words describes an array with room for more than its entries.
 func (d *describer) words(room, count int, what string) {
 	for i := range count {
-		switch w := d.word(); {
+		switch w := d.Uint64(); {
 		case what == "place" && w&tombstone != 0:
-			d.field(8, "place %d: tombstone of row %d", i, w>>1)
+			d.Field(8, "place %d: tombstone of row %d", i, w>>1)
 		case what == "place":
-			d.field(8, "place %d: row %d", i, w>>1)
+			d.Field(8, "place %d: row %d", i, w>>1)
 		case what == "child":
-			d.field(8, "child %d: node %d", i, w)
+			d.Field(8, "child %d: node %d", i, w)
 		default:
-			d.field(8, "head %d: %016x", i, w)
+			d.Field(8, "head %d: %016x", i, w)
 		}
 	}
 	if room > count {
-		d.field(8*(room-count), "free")
+		d.Field(8*(room-count), "free")
 	}
-}
-
-// parseDescription makes bytes of a description.
-func parseDescription(t testing.TB, text string) (b []byte) {
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		content, _, _ := strings.Cut(line[8:], "  #")
-		if zeros, ok := strings.CutPrefix(content, "00 x "); ok {
-			n, err := strconv.Atoi(zeros)
-			require.NoError(t, err)
-			b = append(b, make([]byte, n)...)
-			continue
-		}
-		part, err := hex.DecodeString(content)
-		require.NoError(t, err)
-		b = append(b, part...)
-	}
-	return b
 }

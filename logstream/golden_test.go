@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/goldentest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -19,14 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 func requireGolden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run with -rewrite if the change is meant")
+	goldentest.Compare(t, filepath.Join("testdata", name), got, *rewrite)
 }
 
 // field is one field of a header.

@@ -17,12 +17,6 @@ func (a *Audit) Receipts(receipts []Receipt) Finding {
 	return f
 }
 
-// Holds reports whether what a transaction left is there, entirely.
-func (a *Audit) Holds(r Receipt) bool {
-	f := a.Receipts([]Receipt{r})
-	return f.OK()
-}
-
 func (a *Audit) verifyOrder(f *Finding, r Receipt) {
 	o := a.orders[orderKey{r.Warehouse, r.District, r.ID}]
 	if o == nil || !o.exists {

@@ -17,8 +17,9 @@ const (
 )
 
 // NodeTable is a Store in memory with a single epoch, so nothing is ever
-// copied. A store with checkpoints embeds it and overrides Entry and Image (for
-// mapped files), Epoch, Replaced and Dropped.
+// copied: the least that the tree needs, for tests and benchmarks. Those with
+// epochs or images embed it and override Entry and Image, Epoch, Replaced and
+// Dropped; IACoW has a table of its own.
 type NodeTable struct {
 	arena *arena.Arena
 	pages atomic.Pointer[[]unsafe.Pointer] // replaced to grow, under mu

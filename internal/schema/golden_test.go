@@ -3,13 +3,13 @@ package schema_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/goldentest"
 	"github.com/rekindledb/rekindle/internal/schema"
 )
 
@@ -45,13 +45,7 @@ func TestRowGolden(t *testing.T) {
 	row("empty is not NULL", 6, 1, "", 0, time.Time{}, []byte{}, float32(0))
 	row("written with two columns", 2, 1, "x")
 
-	const path = "testdata/rows.golden"
-	if *rewrite {
-		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), out.String())
+	goldentest.Compare(t, "testdata/rows.golden", out.String(), *rewrite)
 }
 
 // describeRow writes the bytes with their meaning, area by area. It knows the

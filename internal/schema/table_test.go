@@ -3,7 +3,6 @@ package schema_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/goldentest"
 	"github.com/rekindledb/rekindle/internal/schema"
 )
 
@@ -159,13 +159,7 @@ func TestEvolution(t *testing.T) {
 func TestJSON(t *testing.T) {
 	data, err := usersTable().Marshal()
 	require.NoError(t, err)
-	const path = "testdata/table.golden.json"
-	if *rewrite {
-		require.NoError(t, os.WriteFile(path, append(data, '\n'), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, strings.TrimSpace(string(want)), string(data))
+	goldentest.Compare(t, "testdata/table.golden.json", string(data)+"\n", *rewrite)
 	back, err := schema.Unmarshal(data)
 	require.NoError(t, err)
 	require.True(t, usersTable().Equal(back))
