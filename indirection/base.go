@@ -147,11 +147,24 @@ func (b *base) verify(page uint64, e pageEntry) (err error) {
 func (b *base) copy(state uint64, dst []byte) (err error) {
 	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	copy(dst, b.image.files[verifiedPlace(state)].data[verifiedOffset(state):])
+	if !storedWords(dst[:pageBytes]) {
+		return b.changed(state)
+	}
 	return nil
 }
 
 // load reads a slot of a verified page.
 func (b *base) load(state, slot uint64) (w Word, err error) {
 	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
-	return b.image.files[verifiedPlace(state)].word(verifiedOffset(state) + slot*wordBytes), nil
+	if w = b.image.files[verifiedPlace(state)].word(verifiedOffset(state) + slot*wordBytes); !w.stored() {
+		return 0, b.changed(state)
+	}
+	return w, nil
+}
+
+// changed is the error for a page whose words cannot be those that were verified. The
+// system may have dropped it from memory since, and the medium delivered something
+// else; its checksum is not compared again, but no word of a file may lead into memory.
+func (b *base) changed(state uint64) error {
+	return b.image.corrupt(verifiedPlace(state), verifiedOffset(state), pageBytes, "page", "changed after it was verified")
 }

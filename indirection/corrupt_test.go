@@ -1,6 +1,7 @@
 package indirection
 
 import (
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -316,4 +317,64 @@ func TestFaultInMappingIsAnError(t *testing.T) {
 		defer mapfile.Catch(false, s.image, &err)
 		panic("another panic is not swallowed")
 	})
+}
+
+// TestWordsThatLeadIntoMemory: whatever a file says, also with the right checksum,
+// and whatever becomes of it after it was verified, no word of it is taken for the
+// address of a version in memory.
+func TestWordsThatLeadIntoMemory(t *testing.T) {
+	bad := binary.LittleEndian.AppendUint64(nil, 1<<20)
+	const at = headerBytes + 2*wordBytes
+	t.Run("forged", func(t *testing.T) {
+		s, r := newSeries(t, vfs.NewMem(), "/db"), newRig(t)
+		s.step(t, fullPage())
+		overwrite(t, s.fs, s.path(1), at, bad)
+		forgeSums(t, s)
+		require.ErrorContains(t, s.image.Verify(t.Context()), "no log address")
+		requireRefused(t, r, r.array(t, testTable, s.image))
+	})
+	t.Run("changed", func(t *testing.T) {
+		if !vfs.MapsFiles {
+			t.Skip("needs a mapping")
+		}
+		s, r := newSeries(t, vfs.OS(), t.TempDir()), newRig(t)
+		s.step(t, fullPage())
+		x := r.array(t, testTable, s.image)
+		require.Equal(t, logWord(2), r.load(t, x, 2))
+		overwrite(t, s.fs, s.path(1), at, bad)
+		requireRefused(t, r, x)
+	})
+}
+
+// fullPage is a page that is no patch.
+func fullPage() map[uint64]Word {
+	changes := map[uint64]Word{}
+	for slot := range uint64(PageSlots) {
+		changes[slot] = logWord(slot)
+	}
+	return changes
+}
+
+// forgeSums makes the checksums of the first page and of its directory chunk right
+// again, and opens the image anew.
+func forgeSums(t *testing.T, s *series) {
+	b, err := vfs.ReadFile(s.fs, s.path(1), 1<<20)
+	require.NoError(t, err)
+	directory := s.image.chunkOffset(0)
+	chunk := b[directory : directory+chunkBytes]
+	binary.LittleEndian.PutUint32(chunk[8+8:], s.image.hash.page(0, b[headerBytes:headerBytes+pageBytes]))
+	overwrite(t, s.fs, s.path(1), int64(directory)+16, chunk[16:20])
+	overwrite(t, s.fs, s.path(1), int64(directory), binary.LittleEndian.AppendUint64(nil, s.image.hash.chunk(1, 0, chunk[8:])))
+	g := s.image.newest
+	require.NoError(t, s.image.Close())
+	s.image = s.open(t, g)
+}
+
+func requireRefused(t *testing.T, r *rig, x *Array) {
+	r.handle.Pin()
+	_, err := x.Load(2)
+	require.ErrorIs(t, err, fault.ErrCorrupt)
+	require.ErrorIs(t, x.Set(0, 3, 0), fault.ErrCorrupt)
+	r.handle.Unpin()
+	require.ErrorIs(t, x.Scan(0, func(uint64, Word) bool { return true }), fault.ErrCorrupt)
 }

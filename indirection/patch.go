@@ -55,6 +55,16 @@ func word(page []byte, slot int) Word {
 	return Word(binary.LittleEndian.Uint64(page[slot*wordBytes:]))
 }
 
+// storedWords reports whether all words of a page in file order can stand in a file.
+func storedWords(page []byte) bool {
+	for slot := range PageSlots {
+		if !word(page, slot).stored() {
+			return false
+		}
+	}
+	return true
+}
+
 func putWord(page []byte, slot int, w Word) {
 	binary.LittleEndian.PutUint64(page[slot*wordBytes:], uint64(w))
 }

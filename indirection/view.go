@@ -133,13 +133,17 @@ func (v *view) patch(page uint64, e pageEntry, dst []byte) error {
 // checkPage compares a page's content with its entry. A patch was checked on
 // its own, so the base is to blame.
 func (v *view) checkPage(page uint64, e pageEntry, content []byte) error {
+	reason := "checksum"
 	if v.hash.page(page, content) == e.sum {
-		return nil
+		if storedWords(content) {
+			return nil
+		}
+		reason = "holds a word that is no log address"
 	}
 	if e.hasBase() {
-		return v.corrupt(e.basePlace, e.baseOffset(), pageBytes, "page", "checksum")
+		return v.corrupt(e.basePlace, e.baseOffset(), pageBytes, "page", reason)
 	}
-	return v.corrupt(e.patchPlace, e.patchOffset(&v.places[e.patchPlace]), patchSize(e.patched), "page", "checksum")
+	return v.corrupt(e.patchPlace, e.patchOffset(&v.places[e.patchPlace]), patchSize(e.patched), "page", reason)
 }
 
 // verifyBase checks a page that has no patch without copying it.

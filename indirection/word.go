@@ -28,6 +28,9 @@ func (w Word) IsLog() bool { return w&wordLog != 0 }
 // IsRef reports whether w names a version in memory.
 func (w Word) IsRef() bool { return w != 0 && w&wordLog == 0 }
 
+// stored reports whether w can stand in a file: one that names memory cannot.
+func (w Word) stored() bool { return w == 0 || w.IsLog() }
+
 // Ref returns the version in memory that w names; only if IsRef.
 func (w Word) Ref() arena.Ref { return arena.Ref(w) }
 
