@@ -286,7 +286,7 @@ func parseManifest(path string, file io.ReaderAt, size int64, newest int) (*Mani
 		return nil, fault.Corrupt(path, 0, min(size, recordHeader), "no manifest header")
 	}
 	m := &Manifest{}
-	if err := json.Unmarshal(body, &m.Header); err != nil {
+	if err := decodeHeader(body, &m.Header); err != nil {
 		return nil, fault.Corrupt(path, 0, r.at, "manifest header: %v", err)
 	}
 	if err := m.Header.validate(path); err != nil {
@@ -341,7 +341,7 @@ func (m *Manifest) decode(path string, r recordReader) error {
 		err = errors.New("changed while it was read")
 	}
 	if err == nil {
-		err = decodeStrictly(body, &c)
+		err = decodeCheckpoint(body, &c)
 	}
 	if err == nil {
 		err = c.sound(m)
@@ -359,20 +359,6 @@ func (h *Header) validate(path string) error {
 	}
 	if h.LogStreams < 1 || h.LogStreams > logstream.MaxStreams || h.SegmentBytes < logstream.MinSegmentBytes || h.SegmentBytes > logstream.MaxSegmentBytes || h.SegmentBytes&(h.SegmentBytes-1) != 0 {
 		return fault.Corrupt(path, 0, 0, "%d streams of %d-byte segments", h.LogStreams, h.SegmentBytes)
-	}
-	return nil
-}
-
-// decodeStrictly refuses fields that this release does not know: they would
-// mean something that it does not do.
-func decodeStrictly(body []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.InputOffset() != int64(len(body)) {
-		return errors.New("bytes behind the record")
 	}
 	return nil
 }

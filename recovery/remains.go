@@ -75,7 +75,7 @@ func (r *remains) add(path string, at int64, body []byte, sequence uint64) {
 	var err error
 	if sequence == 0 {
 		var h Header
-		if err = json.Unmarshal(body, &h); err == nil {
+		if err = decodeHeader(body, &h); err == nil {
 			err = h.validate(path)
 		}
 		if err == nil {
@@ -83,7 +83,7 @@ func (r *remains) add(path string, at int64, body []byte, sequence uint64) {
 		}
 	} else {
 		var c Checkpoint
-		if err = decodeStrictly(body, &c); err == nil && r.Header != nil {
+		if err = decodeCheckpoint(body, &c); err == nil && r.Header != nil {
 			err = c.sound(&Manifest{Header: *r.Header, Checkpoints: r.Checkpoints})
 		}
 		if err == nil {

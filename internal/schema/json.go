@@ -1,13 +1,11 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/rekindledb/rekindle/internal/fault"
+	"github.com/rekindledb/rekindle/internal/jsonread"
 )
 
 // formatVersion is the version of the JSON form of a table, and so of the
@@ -34,7 +32,7 @@ func (t *Table) Marshal() ([]byte, error) {
 // definition that is not valid.
 func Unmarshal(data []byte) (*Table, error) {
 	wire := wireTable{Table: new(Table)}
-	if err := decodeStrictly(data, &wire); err != nil || wire.Format != formatVersion {
+	if err := wire.decode(data); err != nil || wire.Format != formatVersion {
 		return nil, undecodable(data, err)
 	}
 	if err := wire.Validate(); err != nil {
@@ -43,16 +41,58 @@ func Unmarshal(data []byte) (*Table, error) {
 	return wire.Table, nil
 }
 
-func decodeStrictly(data []byte, into *wireTable) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("bytes behind it")
-	}
-	return nil
+func (w *wireTable) decode(data []byte) error {
+	r := jsonread.New(data)
+	r.Object(func(field string) bool {
+		switch field {
+		case "format":
+			w.Format = int(r.Int())
+		case "name":
+			w.Name = r.String()
+		case "columns":
+			w.Columns = jsonread.List(r, func(c *Column) { c.decode(r) })
+		case "indexes":
+			w.Indexes = jsonread.List(r, func(x *Index) { x.decode(r) })
+		default:
+			return false
+		}
+		return true
+	})
+	return r.End()
+}
+
+func (c *Column) decode(r *jsonread.Reader) {
+	r.Object(func(field string) bool {
+		switch field {
+		case "name":
+			c.Name = r.String()
+		case "type":
+			if err := c.Type.UnmarshalText([]byte(r.String())); err != nil {
+				r.Fail(err)
+			}
+		case "nullable":
+			c.Nullable = r.Bool()
+		default:
+			return false
+		}
+		return true
+	})
+}
+
+func (x *Index) decode(r *jsonread.Reader) {
+	r.Object(func(field string) bool {
+		switch field {
+		case "name":
+			x.Name = r.String()
+		case "columns":
+			x.Columns = jsonread.List(r, func(i *int) { *i = int(r.Int()) })
+		case "unique":
+			x.Unique = r.Bool()
+		default:
+			return false
+		}
+		return true
+	})
 }
 
 // undecodable says what is wrong with a definition: its version, if that can be read
