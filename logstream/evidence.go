@@ -180,6 +180,9 @@ func (e *evidence) unsecured() []Position {
 	return list
 }
 
+// backBytes is how much roundBefore reads at once at most: few pages are touched.
+const backBytes = 16 << 10
+
 // roundBefore finds the round that ends at p, in the segment of p.
 func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool, err error) {
 	start := t.dataStart(t.segmentEndingAt(p))
@@ -205,7 +208,7 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 			}
 		}
 		end = from
-		step = min(4*step, searchBytes)
+		step = min(4*step, backBytes)
 	}
 	return h, false, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/rowid"
 )
 
 func mustMark(t testing.TB, l *Log) Mark {
@@ -307,4 +308,35 @@ func TestProgressAndCancel(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = Scan(context.Background(), so, func(*Group) error { return errRefused })
 	require.ErrorIs(t, err, errRefused)
+}
+
+// TestMarkBehindARoundOfAnyLength: the round that a checkpoint ends with is looked for
+// backwards, in steps.
+func TestMarkBehindARoundOfAnyLength(t *testing.T) {
+	for payload := 1; payload < 400<<10; payload = payload*5/3 + 1 {
+		mem := newMem(t)
+		o := testOptions(mem, 1)
+		o.SegmentBytes, o.MaxUnflushed = 1<<20, MaxRoundBytes
+		l := openLog(t, o, Start{})
+		for i := range 2 {
+			tk, _, err := write(l, Request{Part: 1, Parts: 1}, []Record{{Kind: Insert, Row: rowid.Make(1, uint64(i+1)), Payload: make([]byte, payload)}})
+			require.NoError(t, err)
+			l.Publish(tk)
+			require.NoError(t, l.Acknowledge(t.Context(), tk, true))
+		}
+		m := mustMark(t, l)
+		closeLog(t, l)
+		tail, err := newHistory().scan(t, after(o, m))
+		require.NoError(t, err, "payload of %d bytes", payload)
+		require.Equal(t, m.Ends, tail.Ends)
+
+		span := int64(alignSector(roundHeaderBytes(1) + FrameBytes(RecordBytes(0, payload))))
+		f, err := mem.Open(segmentPath(o.Dir, 0, 0))
+		require.NoError(t, err)
+		_, err = f.WriteAt([]byte{0}, int64(m.Ends[0])-span)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		_, err = newHistory().scan(t, after(o, m))
+		require.ErrorIs(t, err, fault.ErrCorrupt, "payload of %d bytes", payload)
+	}
 }
