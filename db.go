@@ -281,7 +281,7 @@ type (
 // not end earlier.
 const closeGrace = time.Second
 
-// Close waits a moment for open transactions, ends those that remain, writes a
+// Close waits a second for open transactions, ends those that remain, writes a
 // last checkpoint and releases everything. It returns ErrOpenTransactions if it
 // had to end some, with an OpenTransactionsError that says which; ErrReadOnly if
 // the log had failed. If ctx ends it goes on without the checkpoint: the next Open

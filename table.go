@@ -38,14 +38,19 @@ type Table[T any] struct {
 //
 // A column is named by the tag's first word, else after the field in
 // snake_case. "pk" marks the primary key, several fields make a composite one;
-// "index" and "unique" make an index, fields that give the same =name share
-// one; a number after a colon gives the place in a composite key, which is the
-// order of fields otherwise. Columns are of type bool, any integer, float,
-// string, []byte or time.Time, NULL through a pointer or Null. Unexported
-// fields and those tagged "-" are not stored; embedded structs are.
+// "index" and "unique" make an index, which is named after the column, or by
+// =name: fields that give the same name share one. The order of the columns in a
+// composite key is that of the fields, or given by numbers from 1: "pk=2",
+// "index=name:2".
+//
+// Columns are of type bool, any integer, float, string, []byte or time.Time, or a
+// type with one of those underneath; NULL through a pointer or Null. Unexported fields and
+// those tagged "-" are not stored; embedded structs are. A time comes back in UTC,
+// to the nanosecond; a nil []byte comes back empty.
 //
 // Errors: ErrSchema for a type or tags that cannot be stored;
-// ErrSchemaMismatch if the table exists with other columns or indexes.
+// ErrSchemaMismatch if the table exists with other columns or indexes; ErrNotFound
+// if there is none in a read-only database.
 func OpenTable[T any](ctx context.Context, db *DB, name string) (*Table[T], error) {
 	wanted, mapping, err := schema.Map(reflect.TypeFor[T](), name)
 	if err != nil {

@@ -20,7 +20,8 @@ type Tx struct {
 }
 
 // Begin starts a transaction, which must be ended by Commit or Rollback. View
-// and Update are more convenient and cannot forget to.
+// and Update are more convenient and cannot forget to. If ctx has ended Begin
+// fails; the transaction does not end with it.
 func (db *DB) Begin(ctx context.Context, writable bool) (*Tx, error) {
 	if db.closed.Load() { // before all that could be said of it when it was open
 		return nil, fault.ErrClosed
