@@ -18,6 +18,7 @@ import (
 var (
 	budgetData   = flag.Int64("budget.data", 0, "bytes of rows for TestDataBeyondBudget, which is skipped without")
 	budgetMemory = flag.Int64("budget.memory", 64<<20, "memory budget of TestDataBeyondBudget in bytes")
+	budgetRow    = flag.Int64("budget.row", 500, "bytes of a row of TestDataBeyondBudget")
 	budgetTime   = flag.Duration("budget.time", 5*time.Second, "how long TestDataBeyondBudget does one kind of work")
 )
 
@@ -25,8 +26,6 @@ type blob struct {
 	ID   int64 `rekindle:",pk"`
 	Data []byte
 }
-
-const blobBytes = 500
 
 // TestDataBeyondBudget works on many times more data than it has memory for, and
 // looks at what the system says about this process. It is to be run alone:
@@ -36,7 +35,7 @@ func TestDataBeyondBudget(t *testing.T) {
 	if *budgetData == 0 {
 		t.Skip("takes -budget.data bytes of disk")
 	}
-	w := &beyond{t: t, dir: t.TempDir(), rows: *budgetData / blobBytes}
+	w := &beyond{t: t, dir: t.TempDir(), rows: *budgetData / *budgetRow}
 	fixed := int64(0) // of the Go runtime, the log's buffers and the test
 	if *budgetMemory < 256<<20 {
 		fixed = 24 << 20
@@ -88,7 +87,7 @@ func (w *beyond) load() {
 	const batch = 100
 	start := time.Now()
 	w.each(func(worker, workers int64) error {
-		row := blob{Data: make([]byte, blobBytes)}
+		row := blob{Data: make([]byte, *budgetRow)}
 		for first := batch * worker; first < w.rows; first += batch * workers {
 			err := w.db.Update(w.t.Context(), func(tx *rekindle.Tx) error {
 				for row.ID = first; row.ID < min(first+batch, w.rows); row.ID++ {
@@ -144,8 +143,8 @@ func (w *beyond) work(name string, below int64, f func(id int64) error) {
 
 func (w *beyond) log(name string, done int64, took time.Duration) {
 	s := w.db.Stats()
-	w.t.Logf("%-15s %8.0f/s; arena %d MB, %d in use, %d of them index; Go %d MB, heap %d; %d frozen, %d online, %d cold reads; %s",
-		name, float64(done)/took.Seconds(), s.ArenaReserved>>20, s.ArenaInUse>>20, s.IndexBytes>>20, s.GoReserved>>20, s.GoHeap>>20,
+	w.t.Logf("%-15s %8.0f/s; arena %d MB, %d in use, %d of them array, %d index; Go %d MB, heap %d; %d frozen, %d online, %d cold reads; %s",
+		name, float64(done)/took.Seconds(), s.ArenaReserved>>20, s.ArenaInUse>>20, s.ArrayBytes>>20, s.IndexBytes>>20, s.GoReserved>>20, s.GoHeap>>20,
 		s.RowsFrozen, s.RowsOnline, s.ColdReads, resident())
 }
 
@@ -155,7 +154,7 @@ func (w *beyond) read(id int64) error {
 		if err := w.blobs.Get(tx, &row); err != nil {
 			return err
 		}
-		if len(row.Data) != blobBytes || row.Data[0] != byte(id) || row.Data[1] != byte(id>>8) {
+		if int64(len(row.Data)) != *budgetRow || row.Data[0] != byte(id) || row.Data[1] != byte(id>>8) {
 			return fmt.Errorf("row %d has the data of another one", id)
 		}
 		return nil
@@ -164,7 +163,7 @@ func (w *beyond) read(id int64) error {
 
 func (w *beyond) update(id int64) error {
 	return w.db.Update(w.t.Context(), func(tx *rekindle.Tx) error {
-		row := blob{ID: id, Data: make([]byte, blobBytes)}
+		row := blob{ID: id, Data: make([]byte, *budgetRow)}
 		blobData(id, row.Data)
 		return w.blobs.Update(tx, &row)
 	})

@@ -28,7 +28,7 @@ func BenchmarkCold(b *testing.B) {
 		}
 		for len(ids) > 0 {
 			require.NoError(b, db.Update(b.Context(), func(tx *rekindle.Tx) error {
-				row := blob{Data: make([]byte, blobBytes)}
+				row := blob{Data: make([]byte, *budgetRow)}
 				for _, row.ID = range ids[:1000] {
 					if err := blobs.Insert(tx, &row); err != nil {
 						return err

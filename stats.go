@@ -48,6 +48,7 @@ type Stats struct {
 	ArenaReserved int64 // memory outside of it taken from the system for rows, arrays and most indexes; what was not touched yet is not resident
 	ArenaInUse    int64 // of it in blocks that hold something
 	MappedBytes   int64 // size of the checkpoint files that are mapped for reading, a file mapped twice counted twice
+	ArrayBytes    int64 // of it in pages of arrays, 512 rows each; others are read from checkpoint files
 	IndexBytes    int64 // of indexes, approximate; part of ArenaInUse, with the rebuild strategy of GoHeap
 
 	RowsFrozen uint64 // rows that left memory for the log, a total as the next two
@@ -144,6 +145,7 @@ func (db *DB) tableStats(s *Stats) {
 	for _, t := range db.catalog.set.Load().byID {
 		s.RowIDs += int64(t.IDs.InUse())
 		s.RowIDHighWater += int64(t.IDs.HighWater() - 1)
+		s.ArrayBytes += t.Rows.Bytes()
 		for _, ix := range t.Indexes {
 			x := ix.Stats()
 			s.IndexEntries += x.Entries

@@ -28,13 +28,17 @@ const (
 	// the freezer rests after it, at least minRest.
 	freezeRest = 8
 	minRest    = 5 * time.Millisecond
+	// idlePages are how many pages of arrays leave memory together, at most: their
+	// memory is free when all pins of a moment have ended.
+	idlePages = 256
 	// thinPause after rows left memory, what they had is free.
 	thinPause = 50 * time.Millisecond
 )
 
 // Freezer keeps a database within its memory budget. Its clock hand goes over the
 // slots of all tables, again and again while memory is short, and sends those rows
-// to the log that nobody has used since it last came by.
+// to the log that nobody has used since it last came by. Pages of arrays in which it
+// finds no row in memory leave it too, if they are as the newest checkpoint has them.
 //
 // Rows are taken out by the collector's rule of one goroutine at a time, page by
 // page: the background goroutine, and writers that begin or meet the memory limit.
@@ -52,8 +56,15 @@ type Freezer struct {
 	hand struct { // guarded by the collector's lock
 		tables  []*txn.Table // still to be looked at in this round
 		ordinal uint64
-		rounds  uint64 // begun
+		rounds  uint64      // begun
+		idle    []arrayPage // without versions in memory, to leave it
 	}
+}
+
+// arrayPage is a page of a table's array.
+type arrayPage struct {
+	table *txn.Table
+	page  uint64
 }
 
 // NewFreezer returns the freezer for a budget in bytes, which memory outside of the
@@ -124,9 +135,13 @@ func (f *Freezer) freeze(ctx context.Context) bool {
 		}
 		for goal > 0 && f.round() <= last && ctx.Err() == nil {
 			n := f.step()
+			if f.idle() == idlePages {
+				n += f.leave(ctx)
+			}
 			goal -= n
 			frozen += n
 		}
+		frozen += f.leave(ctx)
 		f.c.m.Epochs.Reclaim() // what was frozen is counted until then
 	}
 	if f.Measure() <= f.budget || ctx.Err() != nil {
@@ -199,7 +214,9 @@ func (f *Freezer) page() (bytes int64) {
 	watermark := m.Watermark()
 	h.Pin()
 	defer h.Unpin()
+	versions := 0
 	next, more := t.Rows.InMemory(f.hand.ordinal, func(ordinal uint64, word indirection.Word) {
+		versions++
 		n, err := m.Freeze(h, t, ordinal, word, watermark)
 		if err != nil {
 			f.c.logger.Warn("row stays in memory", "table", t.Name(), "row", ordinal, "error", err)
@@ -209,9 +226,41 @@ func (f *Freezer) page() (bytes int64) {
 	f.hand.ordinal = next
 	if !more {
 		f.hand.tables = f.hand.tables[1:]
+	} else if versions == 0 && len(f.hand.idle) < idlePages {
+		f.hand.idle = append(f.hand.idle, arrayPage{t, (next - 1) / indirection.PageSlots})
 	}
 	if bytes > 0 {
 		f.stuck.Store(false)
+	}
+	return bytes
+}
+
+// idle counts the pages of arrays in which the hand has found no version.
+func (f *Freezer) idle() int {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	return len(f.hand.idle)
+}
+
+// leave lets those pages leave memory that the newest checkpoint has, and returns
+// their bytes. One that has just lost its versions is left to the next round.
+func (f *Freezer) leave(ctx context.Context) (bytes int64) {
+	f.c.mu.Lock()
+	idle := f.hand.idle
+	f.hand.idle = nil
+	f.c.mu.Unlock()
+	for len(idle) > 0 {
+		t := idle[0].table
+		var pages []uint64
+		for len(idle) > 0 && idle[0].table == t {
+			pages = append(pages, idle[0].page)
+			idle = idle[1:]
+		}
+		n, err := t.Rows.Leave(ctx, pages)
+		if err != nil && ctx.Err() == nil {
+			f.c.logger.Warn("array stays in memory", "table", t.Name(), "error", err)
+		}
+		bytes += n
 	}
 	return bytes
 }

@@ -1,6 +1,7 @@
 package indirection
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,12 +24,17 @@ import (
 type Array struct {
 	arena *arena.Arena
 	table rowid.Table
-	base  *base // nil: the array began empty
 	dir   atomic.Pointer[directory]
 	high  atomic.Uint64 // a multiple of PageSlots, or from the image
 
+	newest   atomic.Pointer[base]    // nil: the array began empty, and there was no checkpoint
+	bases    [2]atomic.Pointer[base] // it and, for a moment, the one before
+	opened   span                    // of the image that the array began with
+	inMemory atomic.Int64            // pages in the arena
+
 	domain  *epoch.Domain
-	mu      sync.Mutex // guards changes of the directory, base.claimed and handles
+	leaving sync.RWMutex // excludes each other: Rebase, Leave, those who hold pages
+	mu      sync.Mutex   // guards changes of the directory and of newest, and handles
 	handles []*epoch.Handle
 }
 
@@ -43,7 +49,7 @@ type directory struct {
 
 // NewArray returns the array of table t with the content of base, or an empty
 // one if base is nil. It reads nothing of base yet. The array keeps base's files
-// mapped until no page needs them; the caller may close base.
+// mapped until the next Rebase; the caller may close base.
 func NewArray(d *epoch.Domain, a *arena.Arena, t rowid.Table, base *Image) *Array {
 	x := &Array{arena: a, table: t, domain: d}
 	dir := &directory{}
@@ -51,7 +57,9 @@ func NewArray(d *epoch.Domain, a *arena.Arena, t rowid.Table, base *Image) *Arra
 		if invariants.Enabled && base.Table() != t {
 			invariants.Fail("image of table %d for the array of table %d", base.Table(), t)
 		}
-		x.base = newBase(base, d)
+		x.newest.Store(newBase(base))
+		x.bases[0].Store(x.newest.Load())
+		x.opened = base.span()
 		x.high.Store(base.HighWater())
 		dir.first = base.firstPIA
 		dir.blocks = make([]atomic.Uint64, base.pias)
@@ -149,17 +157,10 @@ func (x *Array) slot(page arena.Ref, ordinal uint64) *atomic.Uint64 {
 	return x.arena.Word(page + arena.Ref(slotIn(ordinal)*wordBytes))
 }
 
-// BaseGenerations returns the files of the base image that pages of the array
-// may still refer to, oldest first. Others are unmapped, or will be once the
-// readers of now have gone.
-func (x *Array) BaseGenerations() []Generation {
-	if x.base == nil {
-		return nil
-	}
-	return x.base.generations()
-}
+// Bytes is the memory that pages of the array take in the arena.
+func (x *Array) Bytes() int64 { return x.inMemory.Load() * pageBytes }
 
-// Close frees the array's memory and lets go of its image. No other method runs
+// Close frees the array's memory and lets go of its images. No other method runs
 // or is called any more, and no reader of the array is pinned.
 func (x *Array) Close() error {
 	x.mu.Lock()
@@ -170,10 +171,18 @@ func (x *Array) Close() error {
 			x.freeBlock(block)
 		}
 	}
-	if x.base == nil {
+	x.inMemory.Store(0)
+	x.newest.Store(nil)
+	return errors.Join(x.closeBase(0), x.closeBase(1))
+}
+
+// closeBase lets go of a base that no reader can have, if it is there.
+func (x *Array) closeBase(i int) error {
+	b := x.bases[i].Swap(nil)
+	if b == nil {
 		return nil
 	}
-	return x.base.close()
+	return b.close()
 }
 
 func (x *Array) freeBlock(block arena.Ref) {

@@ -62,6 +62,9 @@ func (e pageEntry) empty() bool { return e == pageEntry{} }
 func (e pageEntry) hasBase() bool  { return e.base != 0 }
 func (e pageEntry) hasPatch() bool { return e.patch != 0 }
 
+// inPlace reports whether the page stands in its file as it is read.
+func (e pageEntry) inPlace() bool { return e.hasBase() && !e.hasPatch() }
+
 func (e pageEntry) baseOffset() uint64 { return uint64(e.base) * pageBytes }
 
 // refersTo reports whether the page needs a file of the set.

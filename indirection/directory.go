@@ -1,11 +1,9 @@
 package indirection
 
 import (
-	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/internal/arena"
-	"github.com/rekindledb/rekindle/internal/mapfile"
 )
 
 // blockBytes is the size of a PIA block: one word a page.
@@ -20,7 +18,7 @@ func (x *Array) writableBlock(shard uint32, page uint64) (arena.Ref, error) {
 	if err != nil {
 		return 0, err
 	}
-	installed, err := x.install(block, page)
+	installed, err := x.install(block, piaOfPage(page))
 	if installed != block {
 		x.arena.Free(shard, block, blockBytes)
 	}
@@ -29,52 +27,52 @@ func (x *Array) writableBlock(shard uint32, page uint64) (arena.Ref, error) {
 
 // install fills a block and enters it into the directory. It returns the block
 // that is there in the end, 0 on error. Mapped bytes are read before the mutex
-// is taken.
-func (x *Array) install(block arena.Ref, page uint64) (arena.Ref, error) {
-	pia := piaOfPage(page)
-	var claim claim
-	if x.base != nil && x.base.image.hasPIA(pia) {
-		if err := x.fillBlock(block, pia, &claim); err != nil {
+// is taken; if the base is another one by then they are read again.
+func (x *Array) install(block arena.Ref, pia uint64) (arena.Ref, error) {
+	for {
+		b := x.newest.Load()
+		if err := x.fillBlock(block, pia, b); err != nil {
 			return 0, err
 		}
-	} else {
-		clear(x.arena.Bytes(block, blockBytes))
+		installed, err := x.enter(block, pia, b)
+		if installed != 0 || err != nil {
+			return installed, err
+		}
 	}
+}
+
+// enter enters a block that was filled from b, unless there is one or b is no
+// longer the newest base. It returns the block that is there in the end.
+func (x *Array) enter(block arena.Ref, pia uint64, b *base) (arena.Ref, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	place, err := x.place(pia)
 	if err != nil {
 		return 0, err
 	}
-	if other := place.Load(); other != 0 {
-		return arena.Ref(other), nil
+	if place.Load() == 0 && x.newest.Load() == b {
+		place.Store(uint64(block))
 	}
-	if claim.made {
-		if err := x.base.accept(&claim, pia); err != nil {
-			return 0, err
-		}
-	}
-	place.Store(uint64(block))
-	return block, nil
+	return arena.Ref(place.Load()), nil
 }
 
-// fillBlock takes the pages of a PIA from the base image.
-func (x *Array) fillBlock(block arena.Ref, pia uint64, c *claim) (err error) {
-	im := &x.base.image
-	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
+// fillBlock takes the pages of a PIA from a base.
+func (x *Array) fillBlock(block arena.Ref, pia uint64, b *base) error {
+	if !b.hasPIA(pia) {
+		clear(x.arena.Bytes(block, blockBytes))
+		return nil
+	}
 	var entries [piaPages]pageEntry
-	if err := im.chunk(pia, &entries); err != nil {
+	if err := b.image.readChunk(pia, &entries); err != nil {
 		return err
 	}
 	for i, e := range entries {
 		state := uint64(0)
 		if !e.empty() {
-			state = stateMapped
-			c.add(e)
+			state = stateMapped | b.bit
 		}
 		x.pageWord(block, uint64(i)).Store(state)
 	}
-	c.made = true
 	return nil
 }
 

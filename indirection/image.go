@@ -109,6 +109,20 @@ func (im *Image) readBoth(page uint64, e pageEntry, base, content *[pageBytes]by
 	return im.checkPage(page, e, content[:])
 }
 
+// patchedWord reads a slot of a page that was checked.
+func (im *Image) patchedWord(e pageEntry, slot uint64) Word {
+	if e.hasPatch() {
+		b := im.files[e.patchPlace].data[e.patchOffset(&im.places[e.patchPlace]):][:patchSize(e.patched)]
+		if w, found := findPatched(b, e.patched, slot); found {
+			return w
+		}
+	}
+	if !e.hasBase() {
+		return 0
+	}
+	return im.files[e.basePlace].word(e.baseOffset() + slot*wordBytes)
+}
+
 func (im *Image) readChunk(pia uint64, entries *[piaPages]pageEntry) (err error) {
 	defer mapfile.Catch(debug.SetPanicOnFault(true), im, &err)
 	return im.chunk(pia, entries)

@@ -151,7 +151,7 @@ func (s *series) check(t testing.TB, im *Image) {
 func (s *series) checkFree(t testing.TB, im *Image) {
 	t.Helper()
 	var want, got []uint64
-	for ordinal := im.firstOrdinal(0); ordinal < im.HighWater(); ordinal++ {
+	for ordinal := im.span().first; ordinal < im.HighWater(); ordinal++ {
 		if s.model[ordinal] == 0 {
 			want = append(want, ordinal)
 		}

@@ -11,7 +11,7 @@ import (
 type pageReader struct {
 	entries [piaPages]pageEntry
 	pia     uint64
-	valid   bool
+	image   *Image // whose chunk that is, nil for none
 }
 
 // entry returns the entry of a page, the zero entry outside the image.
@@ -20,12 +20,12 @@ func (r *pageReader) entry(im *Image, page uint64) (pageEntry, error) {
 	if !im.hasPIA(pia) {
 		return pageEntry{}, nil
 	}
-	if !r.valid || r.pia != pia {
-		r.valid = false
+	if r.image != im || r.pia != pia {
+		r.image = nil
 		if err := im.readChunk(pia, &r.entries); err != nil {
 			return pageEntry{}, err
 		}
-		r.pia, r.valid = pia, true
+		r.pia, r.image = pia, im
 	}
 	return r.entries[pageInPIA(page)], nil
 }

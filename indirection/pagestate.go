@@ -2,6 +2,7 @@ package indirection
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/fault"
@@ -10,19 +11,24 @@ import (
 // A page's word in its PIA block:
 //
 //	0                            no slot was ever used
-//	bits 63-61 clear             arena.Ref of the page
-//	stateMapped                  page of the base image that nobody has read
-//	stateMapped|stateVerified    base of the image's page, checked, unpatched:
+//	stateWritten                 no slot is used
+//	bits 63-48 clear             arena.Ref of the page
+//	stateLeaving|Ref             in the arena, about to leave it
+//	stateMapped                  page of a base that nobody has read yet
+//	stateMapped|stateVerified    page of a base, checked, without a patch:
 //	                             place of its file in bits 59-56, file offset
 //	                             / pageBytes in bits 31-0
-//	stateOverlay                 reserved; not made by this version
+//	  ...|stateOverlay           page of a base, checked, with a patch
 //
-// Words change by CAS, only in this order and only to the right: mapped,
-// verified, arena; or 0, arena. A page in the arena stays there.
+// Words in stateMapped have stateSecond if their base is bases[1], and stateWritten,
+// like the word of a page without rows, if the page was in the arena before.
 const (
 	stateMapped   = 1 << 63
 	stateVerified = 1 << 62
 	stateOverlay  = 1 << 61
+	stateWritten  = 1 << 60
+	stateSecond   = 1 << 55
+	stateLeaving  = 1 << 48
 
 	statePlaceShift = 56
 	stateBlockMask  = 1<<32 - 1
@@ -30,12 +36,26 @@ const (
 )
 
 // A Ref leaves the flags free.
-const _ = uint64(stateOverlay - refLimit)
+const _ = uint64(stateLeaving - refLimit)
 
 func inArena(state uint64) bool { return state-1 < refLimit-1 }
 
-func verifiedState(e pageEntry) uint64 {
-	return stateMapped | stateVerified | uint64(e.basePlace)<<statePlaceShift | uint64(e.base)
+func isLeaving(state uint64) bool { return state>>47 == stateLeaving>>47 }
+
+// isFree reports whether a page has no rows, and no place.
+func isFree(state uint64) bool { return state&^stateWritten == 0 }
+
+func isMapped(state uint64) bool { return state&stateMapped != 0 }
+
+// refOf is the page of a state in the arena, leaving or not.
+func refOf(state uint64) arena.Ref { return arena.Ref(state &^ stateLeaving) }
+
+// inFile is the state of a page of a base that was checked.
+func (b *base) inFile(e pageEntry) uint64 {
+	if !e.inPlace() {
+		return stateMapped | b.bit | stateVerified | stateOverlay
+	}
+	return stateMapped | b.bit | stateVerified | uint64(e.basePlace)<<statePlaceShift | uint64(e.base)
 }
 
 func verifiedPlace(state uint64) int     { return int(state >> statePlaceShift & (placeCount - 1)) }
@@ -44,68 +64,69 @@ func verifiedOffset(state uint64) uint64 { return state & stateBlockMask * pageB
 // shardOf spreads work that has no shard of its own.
 func shardOf(n uint64) uint32 { return uint32(n) }
 
+// baseOf is the base of a state in stateMapped.
+func (x *Array) baseOf(state uint64) *base { return x.bases[state/stateSecond&1].Load() }
+
 // loadSlow reads a word whose page is not in the arena, or was not a moment
 // ago.
 func (x *Array) loadSlow(ordinal uint64) (Word, error) {
 	page := pageOf(ordinal)
 	block := x.block(page)
 	if block == 0 {
-		if x.base == nil || !x.base.image.hasPIA(piaOfPage(page)) {
+		b := x.newest.Load()
+		if !b.hasPIA(piaOfPage(page)) {
 			return 0, nil
 		}
 		var err error
 		if block, err = x.writableBlock(shardOf(page), page); err != nil {
-			return x.loadAside(ordinal, err)
+			return loadAside(b, ordinal, err)
 		}
 	}
-	state := x.pageWord(block, page).Load()
-	if state == stateMapped {
-		var err error
-		if state, err = x.resolve(block, page); err != nil {
-			return x.loadAside(ordinal, err)
-		}
-	}
+	state, err := x.checked(block, page)
 	switch {
-	case state == 0:
+	case err != nil:
+		return 0, err
+	case isFree(state):
 		return 0, nil
-	case inArena(state):
-		return Word(x.slot(arena.Ref(state), ordinal).Load()), nil
+	case isMapped(state):
+		return x.baseOf(state).load(state, page, slotIn(ordinal))
 	}
-	return x.base.load(state, slotIn(ordinal))
+	return Word(x.slot(refOf(state), ordinal).Load()), nil
 }
 
-// loadAside reads a word from the image without keeping the page, when the
-// memory limit forbids to keep it: reads go on at the limit. The page was
+// loadAside reads a word from the image without keeping anything, when the
+// memory limit forbids to make a block: reads go on at the limit. The page was
 // untouched after the call had begun, so its word was the image's.
-func (x *Array) loadAside(ordinal uint64, err error) (Word, error) {
-	if !errors.Is(err, fault.ErrMemoryLimit) || x.base == nil {
+func loadAside(b *base, ordinal uint64, err error) (Word, error) {
+	if !errors.Is(err, fault.ErrMemoryLimit) {
 		return 0, err
 	}
 	var r pageReader
-	var b [pageBytes]byte
-	if _, err := r.read(&x.base.image, pageOf(ordinal), &b); err != nil {
+	var content [pageBytes]byte
+	if _, err := r.read(&b.image, pageOf(ordinal), &content); err != nil {
 		return 0, err
 	}
-	return word(b[:], int(slotIn(ordinal))), nil
+	return word(content[:], int(slotIn(ordinal))), nil
 }
 
-// resolve brings a page out of stateMapped: a patched one goes into the arena,
-// another one is checked where it is. It returns the new state.
-func (x *Array) resolve(block arena.Ref, page uint64) (uint64, error) {
-	e, err := x.base.entry(page)
-	if err != nil {
-		return 0, err
+// checked returns the state of a page after checking it, if it is in a file and
+// nobody has done so.
+func (x *Array) checked(block arena.Ref, page uint64) (uint64, error) {
+	at := x.pageWord(block, page)
+	state := at.Load()
+	for isMapped(state) && state&stateVerified == 0 {
+		b := x.baseOf(state)
+		e, err := b.entry(page)
+		if err == nil {
+			err = b.verify(page, e)
+		}
+		if err != nil {
+			return 0, err
+		}
+		at.CompareAndSwap(state, b.inFile(e)|state&stateWritten)
+		state = at.Load()
 	}
-	if e.hasPatch() {
-		return x.moveToArena(shardOf(page), block, page)
-	}
-	if err := x.base.verify(page, e); err != nil {
-		return 0, err
-	}
-	if x.pageWord(block, page).CompareAndSwap(stateMapped, verifiedState(e)) {
-		x.base.drop(int(x.base.image.own), 1)
-	}
-	return x.pageWord(block, page).Load(), nil
+	return state, nil
 }
 
 // writablePage returns the arena page of an ordinal and makes it if necessary.
@@ -115,61 +136,58 @@ func (x *Array) writablePage(shard uint32, ordinal uint64) (arena.Ref, error) {
 	if err != nil {
 		return 0, err
 	}
-	state, err := x.moveToArena(shard, block, page)
-	return arena.Ref(state), err
+	return x.moveToArena(shard, block, page)
 }
 
-// moveToArena puts a copy of a page into the arena, unless it is there, and
-// returns its state then.
-func (x *Array) moveToArena(shard uint32, block arena.Ref, page uint64) (uint64, error) {
+// moveToArena puts a copy of a page into the arena, or lets it stay there, and
+// returns its place.
+func (x *Array) moveToArena(shard uint32, block arena.Ref, page uint64) (arena.Ref, error) {
 	at := x.pageWord(block, page)
-	state := at.Load()
-	if inArena(state) {
-		return state, nil
+	state, there := stay(at)
+	if there {
+		return arena.Ref(state), nil
 	}
 	fresh, err := x.arena.AllocLasting(shard, pageBytes)
 	if err != nil {
 		return 0, err
 	}
-	for !inArena(state) {
-		e, err := x.copyPage(page, state, x.arena.Bytes(fresh, pageBytes))
-		if err != nil {
+	for !there {
+		if err := x.copyPage(page, state, x.arena.Bytes(fresh, pageBytes)); err != nil {
 			x.arena.Free(shard, fresh, pageBytes)
 			return 0, err
 		}
 		if at.CompareAndSwap(state, uint64(fresh)) {
-			x.settle(state, e)
-			return uint64(fresh), nil
+			x.inMemory.Add(1)
+			return fresh, nil
 		}
-		state = at.Load()
+		state, there = stay(at)
 	}
 	x.arena.Free(shard, fresh, pageBytes)
-	return state, nil
+	return arena.Ref(state), nil
+}
+
+// stay returns the state of a page and whether it is in the arena. If it was about
+// to leave, it stays.
+func stay(at *atomic.Uint64) (state uint64, there bool) {
+	for {
+		if state = at.Load(); !isLeaving(state) {
+			return state, inArena(state)
+		}
+		at.CompareAndSwap(state, state&^stateLeaving)
+	}
 }
 
 // copyPage fills dst with the content of a page that is in the given state, not
-// in the arena. For stateMapped it returns the page's entry.
-func (x *Array) copyPage(page, state uint64, dst []byte) (e pageEntry, err error) {
+// in the arena.
+func (x *Array) copyPage(page, state uint64, dst []byte) (err error) {
 	switch {
-	case state == 0:
+	case isFree(state):
 		clear(dst)
-	case state&stateVerified != 0:
-		err = x.base.copy(state, dst)
+	case state&stateVerified != 0 && state&stateOverlay == 0:
+		err = x.baseOf(state).copy(state, dst)
 	default:
-		e, err = x.base.read(page, dst)
+		err = x.baseOf(state).read(page, dst)
 	}
 	toHostOrder(dst)
-	return e, err
-}
-
-// settle gives up what a page needed of the base image before it went into the
-// arena.
-func (x *Array) settle(state uint64, e pageEntry) {
-	switch {
-	case state == 0:
-	case state&stateVerified != 0:
-		x.base.drop(verifiedPlace(state), 1)
-	default:
-		x.base.dropEntry(e)
-	}
+	return err
 }

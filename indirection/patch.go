@@ -1,6 +1,9 @@
 package indirection
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sort"
+)
 
 // A patch is checksum u32 | slots u16 | 0 u16 | words | slot numbers u16 each,
 // ascending | zeros up to a multiple of 8.
@@ -48,6 +51,17 @@ func applyPatch(b []byte, h hasher, generation, page uint64, slots int, content 
 		last = slot
 	}
 	return ""
+}
+
+// findPatched returns the word that a patch, checked before, has for a slot.
+func findPatched(b []byte, slots int, slot uint64) (Word, bool) {
+	words, numbers := b[patchHeader:], b[patchHeader+slots*wordBytes:]
+	number := func(i int) uint64 { return uint64(binary.LittleEndian.Uint16(numbers[2*i:])) }
+	i := sort.Search(slots, func(i int) bool { return number(i) >= slot })
+	if i == slots || number(i) != slot {
+		return 0, false
+	}
+	return word(words, i), true
 }
 
 // word reads a slot of a page in file order.

@@ -37,7 +37,7 @@ func (x *Array) InMemory(from uint64, fn func(ordinal uint64, w Word)) (next uin
 		if page, more = x.nextPage(page); !more {
 			return 0, false
 		}
-		state := x.pageState(page)
+		state, _ := x.pageState(page)
 		if !inArena(state) {
 			continue
 		}
@@ -53,10 +53,10 @@ func (x *Array) InMemory(from uint64, fn func(ordinal uint64, w Word)) (next uin
 
 // nextPage returns the first page from the given one on that can have rows.
 func (x *Array) nextPage(page uint64) (uint64, bool) {
-	d := x.dir.Load()
+	d, b := x.dir.Load(), x.newest.Load()
 	page = max(page, d.first<<(piaShift-pageShift))
 	for i := piaOfPage(page) - d.first; i < uint64(len(d.blocks)); i++ {
-		if d.blocks[i].Load() != 0 || x.base != nil && x.base.image.hasPIA(d.first+i) {
+		if d.blocks[i].Load() != 0 || b.hasPIA(d.first+i) {
 			return page, true
 		}
 		page = (d.first + i + 1) << (piaShift - pageShift)
@@ -92,40 +92,44 @@ func (s *scanner) page(page, from uint64, fn func(uint64, Word) bool) (bool, err
 
 // read reads the words of a page; false means that all are 0.
 func (s *scanner) read(page uint64) (bool, error) {
-	state := s.x.pageState(page)
+	state, b := s.x.pageState(page)
 	switch {
-	case state == 0:
+	case isFree(state):
 		return false, nil
-	case inArena(state):
+	case isMapped(state):
+		found, err := s.readMapped(page, state, b)
 		for i := range s.words {
-			s.words[i] = Word(s.x.slot(arena.Ref(state), uint64(i)).Load())
+			s.words[i] = word(s.buf[:], i)
 		}
-		return true, nil
+		return found, err
 	}
-	found, err := s.readMapped(page, state)
 	for i := range s.words {
-		s.words[i] = word(s.buf[:], i)
+		s.words[i] = Word(s.x.slot(refOf(state), uint64(i)).Load())
 	}
-	return found, err
+	return true, nil
 }
 
-func (s *scanner) readMapped(page, state uint64) (bool, error) {
-	if state&stateVerified != 0 {
-		return true, s.x.base.copy(state, s.buf[:])
+func (s *scanner) readMapped(page, state uint64, b *base) (bool, error) {
+	if state&stateVerified != 0 && state&stateOverlay == 0 {
+		return true, b.copy(state, s.buf[:])
 	}
-	return s.reader.read(&s.x.base.image, page, &s.buf)
+	return s.reader.read(&b.image, page, &s.buf)
 }
 
-// pageState returns the state of a page; that of a page whose block has not
-// been made is stateMapped if the image has its PIA.
-func (x *Array) pageState(page uint64) uint64 {
+// pageState returns the state of a page, with its base if it is in a file. That of
+// a page whose block has not been made is stateMapped if the image has its PIA.
+func (x *Array) pageState(page uint64) (uint64, *base) {
 	if block := x.block(page); block != 0 {
-		return x.pageWord(block, page).Load()
+		state := x.pageWord(block, page).Load()
+		if !isMapped(state) {
+			return state, nil
+		}
+		return state, x.baseOf(state)
 	}
-	if x.base != nil && x.base.image.hasPIA(piaOfPage(page)) {
-		return stateMapped
+	if b := x.newest.Load(); b.hasPIA(piaOfPage(page)) {
+		return stateMapped | b.bit, b
 	}
-	return 0
+	return 0, nil
 }
 
 func (x *Array) takeHandle() *epoch.Handle {

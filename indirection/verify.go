@@ -82,8 +82,7 @@ func (v *view) verifyPage(page uint64, e pageEntry) error {
 		return err
 	}
 	if reason := v.implausible(page, e, &content); reason != "" {
-		offset := v.chunkOffset(piaOfPage(page)) + 8 + pageInPIA(page)*pageEntryBytes
-		return v.corrupt(int(v.own), offset, pageEntryBytes, "page", reason)
+		return v.corrupt(int(v.own), v.entryOffset(page), pageEntryBytes, "page", reason)
 	}
 	return nil
 }

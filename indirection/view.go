@@ -73,20 +73,28 @@ func (v *view) chunk(pia uint64, entries *[piaPages]pageEntry) error {
 // entry reads the entry of one page from a chunk that was checked before. The
 // page has rows.
 func (v *view) entry(page uint64) (pageEntry, error) {
-	offset := v.chunkOffset(piaOfPage(page)) + 8 + pageInPIA(page)*pageEntryBytes
-	b, err := v.sources[v.own].view(offset, pageEntryBytes)
+	e, err := v.findEntry(page)
+	if err == nil && e.empty() {
+		err = v.corrupt(int(v.own), v.entryOffset(page), pageEntryBytes, "page directory", "page is gone")
+	}
+	return e, err
+}
+
+// findEntry is entry for a page that may have none.
+func (v *view) findEntry(page uint64) (pageEntry, error) {
+	b, err := v.sources[v.own].view(v.entryOffset(page), pageEntryBytes)
 	if err != nil {
 		return pageEntry{}, err
 	}
 	e := decodeEntry(b)
-	reason := e.check(&v.places)
-	if reason == "" && e.empty() {
-		reason = "page is gone"
-	}
-	if reason != "" {
-		return e, v.corrupt(int(v.own), offset, pageEntryBytes, "page directory", reason)
+	if reason := e.check(&v.places); reason != "" {
+		return e, v.corrupt(int(v.own), v.entryOffset(page), pageEntryBytes, "page directory", reason)
 	}
 	return e, nil
+}
+
+func (v *view) entryOffset(page uint64) uint64 {
+	return v.chunkOffset(piaOfPage(page)) + 8 + pageInPIA(page)*pageEntryBytes
 }
 
 // page reads and checks a page into dst, in file order.
@@ -140,6 +148,11 @@ func (v *view) checkPage(page uint64, e pageEntry, content []byte) error {
 		}
 		reason = "holds a word that is no log address"
 	}
+	return v.badPage(e, reason)
+}
+
+// badPage is the error for a page with rows.
+func (v *view) badPage(e pageEntry, reason string) error {
 	if e.hasBase() {
 		return v.corrupt(e.basePlace, e.baseOffset(), pageBytes, "page", reason)
 	}

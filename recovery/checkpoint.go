@@ -244,10 +244,26 @@ func (c *Checkpointer) adopt(ctx context.Context, d *draft) error {
 		}
 		c.images[table] = image
 	}
+	c.rebase(ctx, d.images)
 	if err := c.letGo(ctx); err != nil {
 		c.logger.Warn("old files could not be deleted", "error", err)
 	}
 	return errors.Join(errs...)
+}
+
+// rebase lets the arrays read from the new images what they do not have in memory,
+// so that older files are needed no more. A failure is none of the checkpoint: an
+// array then keeps what it has.
+func (c *Checkpointer) rebase(ctx context.Context, images map[rowid.Table]*indirection.Image) {
+	for _, t := range c.Tables() {
+		image := images[t.ID]
+		if image == nil {
+			continue
+		}
+		if err := t.Rows.Rebase(ctx, image); err != nil && ctx.Err() == nil {
+			c.logger.Warn("array does not use the files of the checkpoint", "table", t.Name(), "error", err)
+		}
+	}
 }
 
 // Replace runs f, which puts another index in the place of one, while no

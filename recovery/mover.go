@@ -161,6 +161,7 @@ func (m *mover) noteRead() {
 func (m *mover) move(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.hold()()
 	if err := m.prepareBatch(); err != nil || len(m.batch) == 0 {
 		return 0, err
 	}
@@ -184,6 +185,21 @@ func (m *mover) move(ctx context.Context) (int, error) {
 	m.compaction.bytes.Add(int64(m.bytes))
 	m.written += int64(m.bytes)
 	return len(m.batch), nil
+}
+
+// hold keeps the pages in memory that prepareBatch brings there.
+func (m *mover) hold() (release func()) {
+	held := map[*txn.Table]func(){}
+	for _, r := range m.batch {
+		if held[r.table] == nil {
+			held[r.table] = r.table.Rows.Hold()
+		}
+	}
+	return func() {
+		for _, release := range held {
+			release()
+		}
+	}
 }
 
 // prepareBatch drops rows that have changed, and makes sure that apply cannot
