@@ -72,10 +72,11 @@ type Options struct {
 	// demand again: when they are written, or read by key twice in a short time
 	// (while half of the budget is free: once); scans do not count. Checkpoints then
 	// make indexes of the strategy iacow give up what is in their files; they come
-	// early if need be, unless CheckpointBytes is negative. It is a goal and no limit:
-	// arrays, 8 bytes a row, stay, as do indexes of the other strategies (mirrorindex
-	// and rebuild keep all of an index in memory, chainindex what the last checkpoint
-	// does not have), and rows that were not committed durably or not before the oldest
+	// early if need be, unless CheckpointBytes is negative. Of arrays, 8 bytes a row,
+	// those pages of 512 rows leave memory that have no row in it and have not changed
+	// since the last checkpoint. It is a goal and no limit: indexes of the other
+	// strategies stay (mirrorindex and rebuild keep all of an index in memory,
+	// chainindex what the last checkpoint does not have), and rows that were not committed durably or not before the oldest
 	// open transaction began. 0 means half of the memory that
 	// the process may use: of the limit of its control group on Linux, that is of its
 	// container, or of GOMEMLIMIT, whichever is smaller; without either no budget. A

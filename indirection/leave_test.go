@@ -365,6 +365,26 @@ func TestRebaseRefusesOtherContent(t *testing.T) {
 	require.ErrorIs(t, x.Rebase(t.Context(), s.image), fault.ErrCorrupt, "an empty array")
 }
 
+// A block that was filled from a base that is no longer the newest one is not entered.
+func TestBlockOfAnOlderBase(t *testing.T) {
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	r := newRig(t)
+	x := r.array(t, testTable, s.image)
+	b := x.newest.Load()
+	block, err := r.arena.AllocLasting(0, blockBytes)
+	require.NoError(t, err)
+	require.NoError(t, x.fillBlock(block, 0, b))
+	s.step(t, map[uint64]Word{9: s.model[9]})
+	require.NoError(t, x.Rebase(t.Context(), s.image))
+	entered, err := x.enter(block, 0, b)
+	require.NoError(t, err)
+	require.Zero(t, entered)
+	entered, err = x.install(block, 0)
+	require.NoError(t, err)
+	require.Equal(t, block, entered)
+	checkArray(t, r, x, s.model)
+}
+
 // Files stay mapped for the readers of the moment; a Rebase that does not wait leaves
 // that to the next one.
 func TestRebaseKeepsFilesForReaders(t *testing.T) {

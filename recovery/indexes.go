@@ -70,7 +70,7 @@ func (s *State) openIndex(ctx context.Context, table rowid.Table, number int, sp
 	if !s.Strategy.Persistent() {
 		return nil, nil
 	}
-	if s.images[table] == nil { // the table is younger than the checkpoint: all its entries are in the tail
+	if !s.mapped[table] { // the table is younger than the checkpoint: all its entries are in the tail
 		return s.Strategy.Create(spec)
 	}
 	files := s.indexFiles(table, number)

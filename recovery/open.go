@@ -52,7 +52,7 @@ type State struct {
 	kept     []Checkpoint         // newest last
 	base     *Checkpoint          // the one recovered from, nil for none
 	proven   []logstream.Position // per stream: what the newest checkpoint knew to be durable, also if it cannot be used or is lost
-	images   map[rowid.Table]*indirection.Image
+	mapped   map[rowid.Table]bool // tables whose arrays that one has
 
 	tail    []logstream.Address // records of the tail that change index entries
 	rebuilt map[indexID]bool    // indexes that need no tail
@@ -64,7 +64,7 @@ func Open(ctx context.Context, cfg Config) (_ *State, err error) {
 	s := &State{
 		cfg:    cfg,
 		Arrays: map[rowid.Table]*indirection.Array{},
-		images: map[rowid.Table]*indirection.Image{},
+		mapped: map[rowid.Table]bool{},
 
 		rebuilt: map[indexID]bool{},
 	}
@@ -346,11 +346,11 @@ func (s *State) mapCheckpoint(ctx context.Context, c *Checkpoint) error {
 	if err != nil {
 		return errors.Join(err, closeImages(images))
 	}
-	s.images = images
 	for table, image := range images {
 		s.Arrays[table] = indirection.NewArray(s.cfg.Epochs, s.cfg.Arena, table, image)
+		s.mapped[table] = true
 	}
-	return nil
+	return closeImages(images) // the arrays keep what they need
 }
 
 func arrayPath(dir string, checkpoint uint64, table rowid.Table) string {
@@ -583,7 +583,7 @@ func (s *State) CloseArrays() error {
 
 // Close closes what is still open and releases the lock of the directory.
 func (s *State) Close() error {
-	err := errors.Join(s.CloseArrays(), closeImages(s.images))
+	err := s.CloseArrays()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 		s.lock = nil
