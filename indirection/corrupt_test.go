@@ -344,6 +344,19 @@ func TestWordsThatLeadIntoMemory(t *testing.T) {
 		overwrite(t, s.fs, s.path(1), at, bad)
 		requireRefused(t, r, x)
 	})
+	t.Run("changed below a patch", func(t *testing.T) {
+		if !vfs.MapsFiles {
+			t.Skip("needs a mapping")
+		}
+		s, r := newSeries(t, vfs.OS(), t.TempDir()), newRig(t)
+		s.step(t, fullPage())
+		s.step(t, map[uint64]Word{7: logWord(700)})
+		x := r.array(t, testTable, s.image)
+		require.Equal(t, logWord(2), r.load(t, x, 2))
+		overwrite(t, s.fs, s.path(1), at, bad)
+		require.Equal(t, logWord(700), r.load(t, x, 7))
+		requireRefused(t, r, x)
+	})
 }
 
 // fullPage is a page that is no patch.
