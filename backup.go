@@ -17,7 +17,8 @@ type BackupResult = recovery.BackupResult
 // transaction that was committed before Backup was called, in one consistent
 // state, and perhaps later ones. Transactions, checkpoints and compactions go on
 // meanwhile; files and log segments that the copy needs stay until it is complete.
-// What was copied is read back and compared.
+// What was copied is read back and compared, and the copy's log is verified: damage
+// of the database, ErrCorrupt or ErrMissingFile, is no part of a backup.
 //
 // After an error, that of ctx included, the directory holds no database, or a
 // complete one if only its lock could not be let go of. ErrReadOnly on a read-only

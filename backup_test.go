@@ -215,3 +215,36 @@ func TestPowerCutWhileBackingUp(t *testing.T) {
 		require.NotZero(t, complete)
 	}
 }
+
+// TestBackupOfDamage: what is damaged in the database, in memory or not, does not go
+// into a backup that nobody doubts.
+func TestBackupOfDamage(t *testing.T) {
+	for name, harm := range map[string]struct {
+		do   func(t *testing.T, fs *vfs.Mem, segment string)
+		want error
+	}{
+		"changed": {func(t *testing.T, fs *vfs.Mem, segment string) {
+			alter(t, fs, segment, func(b []byte) []byte { b[smallSegment/2]++; return b })
+		}, rekindle.ErrCorrupt},
+		"cut": {func(t *testing.T, fs *vfs.Mem, segment string) {
+			alter(t, fs, segment, func(b []byte) []byte { return b[:smallSegment/2] })
+		}, rekindle.ErrCorrupt},
+		"gone": {func(t *testing.T, fs *vfs.Mem, segment string) { require.NoError(t, fs.Remove(segment)) }, rekindle.ErrMissingFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			p := newPopulation(t, fs, rekindle.Options{})
+			p.mixed(300)
+			const segment = "/db/log/00-0000000000010000.log"
+			harm.do(t, fs, segment)
+			_, err := p.db.Backup(t.Context(), "/backup")
+			require.ErrorIs(t, err, harm.want)
+			require.ErrorContains(t, err, segment)
+			names, err := fs.List("/backup")
+			require.NoError(t, err)
+			require.Equal(t, []string{"LOCK"}, names)
+			p.check() // all rows are in memory
+			require.NoError(t, p.db.Close(t.Context()))
+		})
+	}
+}

@@ -211,8 +211,35 @@ func (b *backup) record(c *Checkpoint) error {
 	return err
 }
 
-// verify compares the copies of what the manifest has sizes and sums of.
+// verify compares the copies of what the manifest has sizes and sums of, and reads
+// those of the log, whose damage would be a copy's too.
 func (b *backup) verify(ctx context.Context, c *Checkpoint) error {
+	if err := b.verifySums(ctx, c); err != nil {
+		return err
+	}
+	watched := vfs.Watch(b.to, vfs.Failed) // that the copy cannot be read does not mean the original
+	v := newVerifier(watched, b.dir)
+	v.header, v.kept = b.header, []Checkpoint{*c}
+	if err := errors.Join(v.log(ctx, nil, nil), watched.Err()); err != nil {
+		return err
+	}
+	for _, f := range v.Findings {
+		if f.Damage() {
+			return fault.Corrupt(b.original(f.Path), f.Offset, f.Length, "%s, which a copy would have too", f.Reason)
+		}
+	}
+	return nil
+}
+
+// original returns the path of the file that one in the copy is made of.
+func (b *backup) original(path string) string {
+	if name, err := filepath.Rel(b.dir, path); err == nil {
+		return filepath.Join(b.Checkpointer.dir, name)
+	}
+	return path
+}
+
+func (b *backup) verifySums(ctx context.Context, c *Checkpoint) error {
 	images, err := openImages(b.to, b.dir, b.header.DatabaseID, c)
 	if err != nil {
 		return err
@@ -239,7 +266,11 @@ const wholeFile = 1 << 62
 // copy copies at most limit bytes of a file of the database, durably, and reads
 // them back. Names are relative, with slashes.
 func (b *backup) copy(ctx context.Context, fromName, toName string, limit int64) (err error) {
-	from, err := b.Checkpointer.files.OpenRead(filepath.Join(b.Checkpointer.dir, filepath.FromSlash(fromName)))
+	source := filepath.Join(b.Checkpointer.dir, filepath.FromSlash(fromName))
+	from, err := b.Checkpointer.files.OpenRead(source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &fault.File{Kind: fault.ErrMissingFile, Path: source, Reason: "the database needs it"}
+	}
 	if err != nil {
 		return err
 	}

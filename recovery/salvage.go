@@ -36,7 +36,7 @@ type Wreck struct {
 	Survey      logstream.Survey
 	Definitions map[rowid.Table]json.RawMessage // as the checkpoints have them
 
-	files       *vfs.Refusals // which are no damage
+	files       *vfs.Watched // refusals are no damage
 	dir         string
 	archive     *logstream.Archive
 	checkpoints []Checkpoint // the newest first
@@ -56,7 +56,7 @@ type base struct {
 // matter.
 func OpenWreck(ctx context.Context, files vfs.FS, dir string) (_ *Wreck, err error) {
 	w := &Wreck{
-		files: vfs.WatchRefusals(files), dir: dir,
+		files: vfs.Watch(files, vfs.Refused), dir: dir,
 		Definitions: map[rowid.Table]json.RawMessage{},
 		bases:       map[rowid.Table]*base{},
 		changes:     map[rowid.Table][]logstream.Change{},

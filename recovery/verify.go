@@ -21,7 +21,7 @@ import (
 // verifier reads all files of a database.
 type verifier struct {
 	VerifyReport
-	files  *vfs.Refusals // which are no damage
+	files  *vfs.Watched // refusals are no damage
 	dir    string
 	header Header
 	kept   []Checkpoint // newest last
@@ -30,7 +30,7 @@ type verifier struct {
 }
 
 func newVerifier(files vfs.FS, dir string) *verifier {
-	return &verifier{files: vfs.WatchRefusals(files), dir: dir, known: map[string]bool{}, sums: map[string]bool{}}
+	return &verifier{files: vfs.Watch(files, vfs.Refused), dir: dir, known: map[string]bool{}, sums: map[string]bool{}}
 }
 
 // Verify reads every file of a database that is not open, and changes nothing.
