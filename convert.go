@@ -11,7 +11,7 @@ import (
 // IndexStrategy and ReadOnly, which is refused. It reads every row once. Errors are
 // those of Open, and ErrMissingFile if there is no database. After an error the
 // database has the old strategy or the new one; without Options.IndexStrategy it opens
-// with either.
+// with either, and RecoveryReport says which.
 func Convert(ctx context.Context, dir, strategy string, opts *Options) error {
 	o, dir, err := opts.in(dir)
 	if err != nil {

@@ -30,7 +30,8 @@ func TestConvert(t *testing.T) {
 	for _, disk := range []*vfs.Mem{fs, crashed} {
 		for _, name := range names {
 			require.NoError(t, rekindle.Convert(t.Context(), "/db", name, rekindle.Options{}.OnFS(disk)))
-			db, items := openItems(t, disk, rekindle.Options{IndexStrategy: name})
+			db, items := openItems(t, disk, rekindle.Options{})
+			require.Equal(t, name, db.RecoveryReport().Strategy)
 			require.Equal(t, want, allItems(t, db, items))
 			if name != "rebuild" {
 				require.Zero(t, db.RecoveryReport().IndexesRebuilt, "converting has written the indexes")

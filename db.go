@@ -258,6 +258,7 @@ type (
 	// RecoveryReport describes an Open.
 	//
 	//	Created          there was no database
+	//	Strategy         the index strategy that it was made with or converted to
 	//	Checkpoint, TSc  number of the checkpoint used, 0 for none, and the commit
 	//	                 that it ends with
 	//	GroupsReplayed, RecordsReplayed, EntriesReplayed, TailBytes

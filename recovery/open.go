@@ -166,6 +166,7 @@ func (s *State) readManifest(context.Context) error {
 }
 
 func (s *State) chooseStrategy(context.Context) (err error) {
+	s.Report.Strategy = s.Header.Strategy
 	s.Strategy, err = s.cfg.Strategy(s.Header.Strategy)
 	return err
 }

@@ -5,6 +5,7 @@ import "time"
 // Report says what an Open found and did.
 type Report struct {
 	Created         bool     // the directory held no database
+	Strategy        string   // how its indexes come back
 	Checkpoint      uint64   // number of the checkpoint used, 0 for none
 	TSc             uint64   // the commit timestamp that it describes
 	GroupsReplayed  int64    // transactions in the tail

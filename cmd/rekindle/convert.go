@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,9 @@ strategy, and build its indexes in the new form. Every row is read once. A crash
 in between leaves the old strategy or the new one.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strategy == "" { // it changes the database, so nothing is guessed
+				return usageError{errors.New("to which -strategy?")}
+			}
 			if err := rekindle.Convert(cmd.Context(), args[0], strategy, nil); err != nil {
 				return err
 			}
@@ -26,7 +30,6 @@ in between leaves the old strategy or the new one.`,
 			return err
 		},
 	}
-	names := rekindle.IndexStrategies()
-	cmd.Flags().StringVar(&strategy, "strategy", names[0], "index strategy: "+strings.Join(names, ", "))
+	cmd.Flags().StringVar(&strategy, "strategy", "", "index strategy, no default: "+strings.Join(rekindle.IndexStrategies(), ", "))
 	return cmd
 }

@@ -34,5 +34,7 @@ func TestConvert(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	require.Equal(t, exitUsage, run(t.Context(), []string{"convert", "-strategy", "magic", dir}, streams{out: &out, err: &errs}))
+	require.Equal(t, exitUsage, run(t.Context(), []string{"convert", dir}, streams{out: &out, err: &errs}))
+	require.Contains(t, errs.String(), "-strategy")
 	require.Equal(t, exitUsage, run(t.Context(), []string{"convert"}, streams{out: &out, err: &errs}))
 }
