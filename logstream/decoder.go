@@ -6,9 +6,14 @@ import (
 	"slices"
 )
 
-// firstWindow is what a decoder reads first. Behind a checkpoint there is often
-// little or nothing; the window doubles as long as there is more.
-const firstWindow = 8 << 10
+const (
+	// firstWindow is what a decoder reads first. Behind a checkpoint there is often
+	// little or nothing; the window doubles as long as there is more.
+	firstWindow = 8 << 10
+	// lastWindow is what it reads at once at most, but for longer rounds: batches
+	// stay in the processor's cache, and few pages are touched for the first time.
+	lastWindow = 128 << 10
+)
 
 // batchesAhead is how many batches a decoder may hold at once.
 const batchesAhead = 3
@@ -133,7 +138,7 @@ func (d *decoder) fillHere(b *batch) error {
 		}
 		need := d.parse(b, b.buf[:n], &h, limit)
 		if len(b.rounds) > 0 {
-			d.window = min(2*d.window, maxWindow)
+			d.window = min(2*d.window, lastWindow)
 		}
 		if len(b.rounds) > 0 || need <= n || n < want || want == room {
 			return nil
