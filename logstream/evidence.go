@@ -180,8 +180,9 @@ func (e *evidence) unsecured() []Position {
 	return list
 }
 
-// backBytes is how much roundBefore reads at once at most: few pages are touched.
-const backBytes = 16 << 10
+// backBytes is how much roundBefore reads first: rounds of single commits are that
+// short, and those of many are long.
+const backBytes = 4 << 10
 
 // roundBefore finds the round that ends at p, in the segment of p.
 func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool, err error) {
@@ -191,7 +192,7 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 	}
 	var buf []byte
 	header := Position(alignSector(roundHeaderBytes(t.streams)))
-	step := header // rounds of single commits are that short, and those of many are long
+	step := Position(backBytes)
 	for end := p; end > start; {
 		from := max(start, end-min(end, step))
 		if size := int(end - from + header); len(buf) < size {
@@ -208,7 +209,7 @@ func (e *evidence) roundBefore(t *trail, p Position) (h roundHeader, found bool,
 			}
 		}
 		end = from
-		step = min(4*step, backBytes)
+		step = min(4*step, searchBytes-header)
 	}
 	return h, false, nil
 }
