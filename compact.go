@@ -18,7 +18,17 @@ const (
 	// checkpoints have behind them what was in the log, and until what was emptied
 	// then is gone.
 	settlingRounds = 4
+	// crowdedPause is how long a transaction waits that begins to write when the log
+	// takes twice its bound, and in proportion when it takes less. So writers never
+	// leave compaction and checkpoints behind for good, and where those are stuck they
+	// go on.
+	crowdedPause = 100 * time.Millisecond
 )
+
+// compacts reports whether the log is compacted by itself.
+func (db *DB) compacts() bool {
+	return db.checkpointer != nil && db.opts.CheckpointBytes > 0 && !db.opts.uncompacted
+}
 
 func (db *DB) askForCompaction() { ask(db.compaction) }
 
@@ -38,6 +48,26 @@ func (db *DB) compactWhenDue(ctx context.Context) {
 			sleep(ctx, compactionRetry)
 			db.askForCompaction()
 		}
+	}
+}
+
+// measureLog lets slowDown know what the log takes behind a checkpoint.
+func (db *DB) measureLog() {
+	if !db.compacts() {
+		return
+	}
+	if err := db.checkpointer.Measure(db.opts.CheckpointBytes); err != nil {
+		db.opts.Logger.Warn("log not measured", "error", err)
+	}
+}
+
+// slowDown keeps writers from filling the log faster than space in it comes back.
+func (db *DB) slowDown(ctx context.Context) {
+	if db.checkpointer == nil || db.opts.CheckpointBytes <= 0 {
+		return
+	}
+	if c := max(db.checkpointer.Crowding(), db.tailCrowding()); c > 0 {
+		sleep(ctx, time.Duration(c*float64(crowdedPause)))
 	}
 }
 

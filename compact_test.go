@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/rekindledb/rekindle"
 	"github.com/rekindledb/rekindle/bench/counters"
 	"github.com/rekindledb/rekindle/internal/vfs"
+	"github.com/rekindledb/rekindle/internal/vfs/errorfs"
 )
 
 const smallSegment = 64 << 10
@@ -107,6 +109,87 @@ func TestCompactEndsBesideWriters(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Check(t.Context(), nil))
 	require.NoError(t, db.Close(t.Context()))
+}
+
+// TestWritersWaitForTheCompaction: where the log grows faster than it is compacted,
+// who writes slows down, but not for a compaction that does not work.
+func TestWritersWaitForTheCompaction(t *testing.T) {
+	const checkpoint = 2 * smallSegment
+	var newest atomic.Int64 // segment
+	var broken atomic.Bool
+	mem := vfs.NewMem()
+	fs := errorfs.Wrap(mem, errorfs.Func(func(op vfs.Op) error {
+		at, isSegment := segmentPosition(op.Path)
+		switch {
+		case isSegment && op.Kind == vfs.OpCreate:
+			newest.Store(at)
+		case !isSegment || op.Kind != vfs.OpOpenRead || at > newest.Load()-8*checkpoint: // needed by checkpoints
+		case broken.Load():
+			return syscall.EIO
+		default:
+			time.Sleep(100 * time.Millisecond)
+		}
+		return nil
+	}))
+	o := rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: checkpoint, Durability: rekindle.None}
+	p := &population{t: t, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+	p.db, p.items = openItems(t, fs, o)
+	turn := int64(0)
+	waits := func() bool {
+		if turn++; turn%(checkpoint/4000) == 0 { // the checkpoints keep up
+			require.NoError(t, p.db.Checkpoint(t.Context()))
+		}
+		p.put(turn/16, 100) // something is live in every segment
+		crowding, start := p.db.Crowding(), time.Now()
+		p.put(-1, 4000)
+		return crowding > 0 && time.Since(start) >= time.Duration(crowding*float64(rekindle.CrowdedPause))
+	}
+	for start := time.Now(); !waits(); {
+		require.Less(t, time.Since(start), time.Minute)
+	}
+	broken.Store(true)
+	for start := time.Now(); p.db.Crowding() > 0; waits() {
+		require.Less(t, time.Since(start), time.Minute)
+	}
+	require.NoError(t, p.db.Checkpoint(t.Context()))
+	require.Zero(t, p.db.Crowding(), "the log is as long as before")
+	require.NoError(t, p.db.Close(t.Context()))
+	p.db, p.items = openItems(t, mem, rekindle.Options{})
+	p.check()
+	require.NoError(t, p.db.Close(t.Context()))
+}
+
+// segmentPosition is where a log segment begins.
+func segmentPosition(name string) (at int64, ok bool) {
+	n, _ := fmt.Sscanf(path.Base(name), "00-%x.log", &at)
+	return at, n == 1
+}
+
+// TestWritersWaitForCheckpoints: where the log grows faster than checkpoints are
+// written, who writes slows down.
+func TestWritersWaitForCheckpoints(t *testing.T) {
+	const checkpoint = smallSegment
+	fs := vfs.NewMem()
+	release := make(chan struct{})
+	fs.OnOp(func(_ int, op vfs.Op) error {
+		if op.Kind == vfs.OpCreate && strings.Contains(op.Path, "/ckpt/") {
+			<-release
+		}
+		return nil
+	})
+	o := rekindle.Options{SegmentBytes: smallSegment, CheckpointBytes: checkpoint, Durability: rekindle.None}
+	p := &population{t: t, rng: rand.New(rand.NewPCG(1, 2)), rows: map[int64]item{}}
+	p.db, p.items = openItems(t, fs, o)
+	for start := time.Now(); p.db.Stats().LoggedBytes <= 9*checkpoint; p.put(-1, 4000) {
+		require.Less(t, time.Since(start), time.Minute)
+	}
+	start := time.Now()
+	p.put(-1, 4000)
+	require.GreaterOrEqual(t, time.Since(start), rekindle.CrowdedPause/8)
+	close(release)
+	require.Eventually(t, func() bool { return p.db.Stats().CheckpointCTS > 0 }, 20*time.Second, time.Millisecond)
+	p.check()
+	require.NoError(t, p.db.Close(t.Context()))
 }
 
 // TestOneFlushServesManySegments: where segments hold a live row each, their rows

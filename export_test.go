@@ -40,6 +40,12 @@ func (o Options) Uncompacted() Options {
 	return o
 }
 
+// CrowdedPause is how long writers wait for a compaction that is far behind.
+const CrowdedPause = crowdedPause
+
+// Crowding says how far the log is beyond its bound, as writers see it.
+func (db *DB) Crowding() float64 { return db.checkpointer.Crowding() }
+
 // ScanEntries counts the entries of all indexes by reading them. Stats cannot tell
 // those of a chain of trees that are there twice.
 func (db *DB) ScanEntries() (n int64, err error) {

@@ -25,6 +25,10 @@ const (
 	// stallFactor times CheckpointBytes is how far the log's tail may grow while
 	// checkpoints fail.
 	stallFactor = 16
+	// crowdedFactor times CheckpointBytes is how far it may grow before writers slow
+	// down, with twice that for the worst, because checkpoints take longer than the
+	// log to grow: each one has more to do than the one before then.
+	crowdedFactor = 8
 	// checkpointRetry is how long the next checkpoint waits after a failed one,
 	// whoever asks.
 	checkpointRetry = 100 * time.Millisecond
@@ -147,7 +151,7 @@ func (db *DB) start() {
 		}
 		db.background.Go(func() { db.checkpointWhenDue(ctx) })
 	}
-	if db.opts.CheckpointBytes > 0 && !db.opts.uncompacted {
+	if db.compacts() {
 		db.askForCompaction()
 		db.background.Go(func() { db.compactWhenDue(ctx) })
 	}
@@ -204,6 +208,16 @@ func ask(due chan struct{}) {
 	case due <- struct{}{}:
 	default: // asked for already
 	}
+}
+
+// tailCrowding says how far the log's tail is too long, from 0 to 1.
+func (db *DB) tailCrowding() float64 {
+	tail := int64(db.manager.Logged()) - db.growth.covered.Load()
+	most := crowdedFactor * db.opts.CheckpointBytes
+	if tail <= most {
+		return 0
+	}
+	return min(1, float64(tail-most)/float64(most))
 }
 
 // stalled refuses writers when the tail has grown too long because checkpoints
@@ -264,6 +278,7 @@ func (db *DB) writeCheckpoint(ctx context.Context, write func(context.Context) (
 	db.growth.failure.Store(nil)
 	db.growth.covered.Store(int64(logged))
 	db.growth.indexes.Store(&indexesLeft{bytes: db.indexMemory(), at: time.Now(), logged: logged})
+	db.measureLog()
 	db.askForCompaction()
 	db.collector.GiveBack() // what the indexes had in memory for this checkpoint
 	db.shareBudget()

@@ -30,6 +30,7 @@ func (db *DB) Begin(ctx context.Context, writable bool) (*Tx, error) {
 		if err := db.stalled(); err != nil {
 			return nil, err
 		}
+		db.slowDown(ctx)
 	}
 	inner, err := db.manager.Begin(ctx, writable)
 	if err != nil {

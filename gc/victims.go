@@ -60,6 +60,12 @@ func (d Demand) Exceeded(bytes int64) bool { return bytes > d.bytes(compactAbove
 // Presses reports whether so many bytes are nearly more than the bound.
 func (d Demand) Presses(bytes int64) bool { return bytes > d.bytes(compactPress) }
 
+// Crowding is by how much of itself so many bytes pass what Presses, at most 1.
+func (d Demand) Crowding(bytes int64) float64 {
+	most := max(1, d.bytes(compactPress))
+	return min(1, max(0, float64(bytes-most)/float64(most)))
+}
+
 // Victims chooses the segments whose live rows should be moved, so that the
 // settled part of the log comes down to its demand: those with the lowest live
 // share, the emptiest first. Segments without a live byte need no compaction.

@@ -69,3 +69,14 @@ func TestSettled(t *testing.T) {
 	require.False(t, Settled(s, []Kept{at(2000)}), "there is no fallback but the log from its start")
 	require.False(t, Settled(logstream.Segment{Stream: 2}, []Kept{at(2000), at(3000)}))
 }
+
+func TestCrowding(t *testing.T) {
+	d := Demand{Live: 1000, Slack: 100}
+	require.Zero(t, d.Crowding(2000))
+	require.True(t, d.Presses(2001))
+	require.Greater(t, d.Crowding(2100), 0.0)
+	require.Less(t, d.Crowding(2100), d.Crowding(3000))
+	require.EqualValues(t, 1, d.Crowding(4000))
+	require.EqualValues(t, 1, d.Crowding(1<<60))
+	require.EqualValues(t, 1, Demand{}.Crowding(100), "nothing may be there")
+}

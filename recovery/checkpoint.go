@@ -153,10 +153,12 @@ func (c *Checkpointer) checkpoint(ctx context.Context, again bool) (Result, erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, err := c.advance(ctx, again)
-	if err == nil {
-		c.shrink(ctx)
+	if err != nil {
+		c.compaction.crowding.Store(0) // nothing goes without checkpoints
+		return r, err
 	}
-	return r, err
+	c.shrink(ctx)
+	return r, nil
 }
 
 // shrink lets the indexes give memory back. What stays in memory because of an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,9 +23,12 @@ type compaction struct {
 	bytes atomic.Int64
 	freed atomic.Int64
 
+	crowding atomic.Uint64 // see Crowding; bits of a float64
+
 	// Guarded by Checkpointer.mu.
 	done   map[gc.SegmentID]uint64 // segments gone through, and the newest CTS then
 	failed error                   // a relocation is in the log and not in the array
+	stuck  bool                    // the last pass has failed
 }
 
 // Compaction are totals of the compaction of the log.
@@ -54,6 +58,7 @@ type Pass struct {
 func (c *Checkpointer) Compact(ctx context.Context, limit int64) (pass Pass, err error) {
 	c.compaction.mu.Lock()
 	defer c.compaction.mu.Unlock()
+	defer func() { c.noteOutcome(err) }()
 	victims, pressing, err := c.chooseVictims()
 	if err != nil {
 		return pass, err
@@ -94,6 +99,37 @@ func (c *Checkpointer) chooseVictims() (victims []gc.Usage, pressing bool, err e
 		return open, true, nil
 	}
 	return gc.Victims(open, demand), pressing, nil
+}
+
+// Crowding says how much of the log's bound it takes beyond where a compaction
+// presses, as far as a compaction can change that: 0 normally, 1 for twice the
+// bound. Who writes then should do so more slowly, because the compaction does not
+// keep up.
+func (c *Checkpointer) Crowding() float64 { return math.Float64frombits(c.compaction.crowding.Load()) }
+
+// Measure looks anew at how much the log takes, as one does behind a checkpoint. That
+// many bytes more than the bound are what the last one has left to the compaction.
+func (c *Checkpointer) Measure(more int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	settled, demand, err := c.settled(c.needs())
+	if err != nil || c.compaction.stuck || len(c.pinned) > 0 {
+		c.compaction.crowding.Store(0) // time does not help
+		return err
+	}
+	movable := slices.DeleteFunc(settled, func(u gc.Usage) bool { return c.compaction.done[u.SegmentID] == never })
+	demand.Slack += more
+	c.compaction.crowding.Store(math.Float64bits(demand.Crowding(bytesOf(movable))))
+	return nil
+}
+
+func (c *Checkpointer) noteOutcome(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.compaction.stuck = err != nil
+	if err != nil {
+		c.compaction.crowding.Store(0)
+	}
 }
 
 // never is a commit that no checkpoint describes.

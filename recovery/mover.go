@@ -18,6 +18,10 @@ const (
 	// enough for the commits in its round not to notice.
 	moverBytes      = 128 << 10
 	moverBytesEager = 2 << 10
+	// pressedBatches times as much it holds when the log is close to its bound:
+	// every batch waits for a checkpoint that is under way, and under the load that
+	// brings the log there one nearly always is.
+	pressedBatches = 4
 	// restFactor times as long as a batch has taken the mover rests after it,
 	// unless the log is close to its bound.
 	restFactor = 3
@@ -37,10 +41,9 @@ const (
 // the old segment goes after two checkpoints that do not name it.
 type mover struct {
 	*Checkpointer
-	limit   int // bytes of a batch
-	rest    time.Duration
-	urgent  bool  // there is no space: the reserve of the log serves
-	written int64 // bytes of records
+	pressed func() bool // the log is close to its bound
+	urgent  bool        // there is no space: the reserve of the log serves
+	written int64       // bytes of records
 
 	batch    []moving
 	payloads []byte
@@ -58,15 +61,22 @@ type moving struct {
 	address  logstream.Address
 }
 
+// newMover returns the mover of a pass. That begins early, so it may come to press
+// in the course of it.
 func newMover(c *Checkpointer, pressing bool) *mover {
-	m := &mover{Checkpointer: c, limit: min(moverBytes, c.Log.MaxFrame()/2), rest: restFactor}
-	if pressing {
-		m.rest = 0
+	return &mover{Checkpointer: c, pressed: func() bool { return pressing || c.Crowding() > 0 }}
+}
+
+// limit is how many bytes a batch may hold.
+func (m *mover) limit() int {
+	switch {
+	case m.Eager:
+		return moverBytesEager
+	case m.pressed():
+		return min(pressedBatches*moverBytes, m.Log.MaxFrame()/2)
+	default:
+		return min(moverBytes, m.Log.MaxFrame()/2)
 	}
-	if c.Eager {
-		m.limit = moverBytesEager
-	}
-	return m
 }
 
 // empty moves all live rows of a segment, the last of them with the next flush:
@@ -107,7 +117,7 @@ func (m *mover) see(ctx context.Context, cts uint64, a logstream.Address, r *log
 		return err
 	}
 	size := logstream.RecordBytes(logstream.OriginBytes, len(r.Payload))
-	if m.bytes+size > m.limit {
+	if m.bytes+size > m.limit() {
 		if err := m.flush(ctx); err != nil {
 			return err
 		}
@@ -128,17 +138,16 @@ func (m *mover) see(ctx context.Context, cts uint64, a logstream.Address, r *log
 
 // flush moves the batch and rests.
 func (m *mover) flush(ctx context.Context) error {
-	start := time.Now()
-	n, err := m.move(ctx)
+	took, err := m.move(ctx)
 	m.batch, m.payloads, m.bytes = m.batch[:0], m.payloads[:0], 0
 	if err != nil {
 		return err
 	}
 	m.noteRead()
-	if n == 0 {
-		return nil
+	if took == 0 || m.pressed() {
+		return ctx.Err()
 	}
-	timer := time.NewTimer(m.rest * time.Since(start))
+	timer := time.NewTimer(restFactor * took)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -156,11 +165,12 @@ func (m *mover) noteRead() {
 	m.read = m.read[:0]
 }
 
-// move moves the rows of the batch that have not changed meanwhile and returns
-// how many those are.
-func (m *mover) move(ctx context.Context) (int, error) {
+// move moves the rows of the batch that have not changed meanwhile and returns how
+// long that took once no checkpoint was in the way, 0 if there were none.
+func (m *mover) move(ctx context.Context) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	start := time.Now()
 	defer m.hold()()
 	if err := m.prepareBatch(); err != nil || len(m.batch) == 0 {
 		return 0, err
@@ -184,7 +194,7 @@ func (m *mover) move(ctx context.Context) (int, error) {
 	m.compaction.rows.Add(int64(len(m.batch)))
 	m.compaction.bytes.Add(int64(m.bytes))
 	m.written += int64(m.bytes)
-	return len(m.batch), nil
+	return time.Since(start), nil
 }
 
 // hold keeps the pages in memory that prepareBatch brings there.
