@@ -309,11 +309,16 @@ func TestStableBlocksGoBack(t *testing.T) {
 
 // TestThin: one block in each chunk does not keep the others' memory.
 func TestThin(t *testing.T) {
+	t.Run("passing", func(t *testing.T) { testThin(t, 1024, mustAlloc) })
+	t.Run("lasting", func(t *testing.T) { testThin(t, 4096, mustAllocLasting) })
+}
+
+func testThin(t *testing.T, size int, alloc func(testing.TB, *Arena, uint32, int) Ref) {
 	a := newArena(t, Config{})
-	const size, n = 1024, 40_000
+	n := 40 << 20 / size
 	var refs []Ref
 	for range n {
-		refs = append(refs, mustAlloc(t, a, 0, size))
+		refs = append(refs, alloc(t, a, 0, size))
 	}
 	full := a.Stats()
 	last := Ref(0)
@@ -332,7 +337,7 @@ func TestThin(t *testing.T) {
 	validate(t, a)
 	require.Less(t, a.Stats().Reserved, full.Reserved/4)
 	for range n - len(kept) {
-		mustAlloc(t, a, 0, size)
+		alloc(t, a, 0, size)
 	}
 	validate(t, a)
 	require.Equal(t, full.InUse, a.Stats().InUse)

@@ -67,7 +67,7 @@
 // addresses stay mapped and are the first to be used again.
 //
 // One block that stays keeps a whole chunk, so blocks that will stay for long
-// (AllocLasting: pages of arrays, nodes that are never given back) have chunks
+// (AllocLasting: pages of arrays, nodes that are seldom given back) have chunks
 // of their own. Chunk 0, which stays anyway, takes both, and at the limit any
 // chunk does. Deleting all of 500,000 rows thus leaves 3 chunks of 33; with one
 // kind of chunk all 33 remained, 2 to 4 pages in use in each.
@@ -81,7 +81,7 @@
 //
 // A few blocks can keep a whole chunk, for instance rows in demand among others that
 // have left. Where memory is short, Thin therefore gives back the free pages of chunks
-// in use. The record of a free page says so; the chunk stays in its list.
+// in use, of either kind. The record of a free page says so; the chunk stays in its list.
 //
 // Trim, in a quiet moment, also takes back the spans that shards hold although
 // they are empty, and the empty chunk that release keeps against thrashing.

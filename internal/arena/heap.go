@@ -29,6 +29,7 @@ type heap struct {
 	taken     int       // pages in spans
 	freePages int       // in the chunks in use, but for those of lasting blocks
 	absent    int       // of them, pages whose memory was given back
+	aside     int       // free pages of lasting blocks whose memory was given back
 	reserved  int64     // bytes of the chunks in use or on their way, without parked spans
 	vacant    []Ref     // chunks whose memory was given back
 	parked    Ref       // first span of stable blocks whose memory was given back
@@ -91,7 +92,7 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	c := hd.chunkRecord()
 	first := c.free.findRun(pages)
 	c.free.removeRun(first, pages)
-	h.absent -= hd.present(first, pages)
+	h.countAbsent(c, -hd.present(first, pages))
 	h.countFree(c, -pages)
 	h.relist(chunk, c)
 	hd.makeSpan(first, pages, class)
@@ -141,7 +142,7 @@ func (h *heap) findAny(n int) (chunk Ref, found bool) {
 func (h *heap) become(chunk Ref, k kind) {
 	hd := h.table.header(chunk)
 	c := hd.chunkRecord()
-	h.absent -= hd.present(1, pagesPerChunk-1)
+	h.countAbsent(c, -hd.present(1, pagesPerChunk-1))
 	h.countFree(c, 1-pagesPerChunk)
 	h.convert(chunk, c, k)
 	h.countFree(c, pagesPerChunk-1)
@@ -151,6 +152,15 @@ func (h *heap) become(chunk Ref, k kind) {
 func (h *heap) countFree(c *chunkRecord, pages int) {
 	if c.kind != lasting {
 		h.freePages += pages
+	}
+}
+
+// countAbsent counts free pages whose memory was given back.
+func (h *heap) countAbsent(c *chunkRecord, pages int) {
+	if c.kind == lasting {
+		h.aside += pages
+	} else {
+		h.absent += pages
 	}
 }
 
@@ -250,23 +260,21 @@ const thinRun = 16
 // thin gives free pages back that are no stock, from chunks that are in use.
 func (h *heap) thin() {
 	for n := range h.table.length.Load() {
-		if !h.thinChunk(chunkRef(n)) {
-			return
-		}
+		h.thinChunk(chunkRef(n))
 	}
 }
 
-// thinChunk reports whether there are more free pages than the stock needs.
-func (h *heap) thinChunk(chunk Ref) bool {
+func (h *heap) thinChunk(chunk Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.freePages-h.absent <= h.ahead() {
-		return false
+	if h.closed {
+		return
 	}
 	hd := h.table.header(chunk)
 	c := hd.chunkRecord()
-	if c.longest < thinRun || c.kind == lasting { // or it is full, or vacated
-		return true
+	stock := c.kind != lasting && h.freePages-h.absent <= h.ahead()
+	if c.longest < thinRun || stock { // or it is full, or vacated
+		return
 	}
 	for first := c.free.next(0); first < pagesPerChunk; {
 		end := c.free.nextGap(first)
@@ -275,7 +283,6 @@ func (h *heap) thinChunk(chunk Ref) bool {
 		}
 		first = c.free.next(end)
 	}
-	return true
 }
 
 // discardRun gives those of a run of free pages back that are in memory.
@@ -290,7 +297,7 @@ func (h *heap) discardRun(hd *header, chunk Ref, first, end int) {
 	if n > 0 {
 		base := h.table.memory(chunk)
 		discardPages(base, unsafe.Add(base, first<<pageShift), (end-first)<<pageShift)
-		h.absent += n
+		h.countAbsent(hd.chunkRecord(), n)
 	}
 }
 
@@ -366,7 +373,7 @@ func (h *heap) stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return Stats{
-		Reserved:  h.reserved - int64(h.absent)<<pageShift,
+		Reserved:  h.reserved - int64(h.absent+h.aside)<<pageShift,
 		InUse:     h.inUse.Load(),
 		Requested: h.requested.Load(),
 		Chunks:    h.chunks,
@@ -387,6 +394,6 @@ func (h *heap) close() error {
 	}
 	h.table.reset()
 	h.rooms = [kinds]roomList{}
-	h.reserved, h.chunks, h.parked, h.absent = 0, 0, 0, 0
+	h.reserved, h.chunks, h.parked, h.absent, h.aside = 0, 0, 0, 0, 0
 	return errors.Join(errs...)
 }
