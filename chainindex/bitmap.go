@@ -13,7 +13,7 @@ const (
 )
 
 // bitmap is a set of numbers off the Go heap, which is to stay the same
-// however large files are. Numbers are only added.
+// however large files are. Numbers are added one by one and only removed all together.
 type bitmap struct {
 	refs   []arena.Ref
 	blocks []unsafe.Pointer
@@ -59,5 +59,12 @@ func (m *bitmap) word(i uint64) *atomic.Uint64 {
 }
 
 func (m *bitmap) has(i uint64) bool { return m.word(i).Load()>>(i%64)&1 != 0 }
+
+// reset empties the set.
+func (m *bitmap) reset() {
+	for i := uint64(0); i < uint64(m.size)*8; i += 64 {
+		m.word(i).Store(0)
+	}
+}
 
 func (m *bitmap) add(i uint64) { m.word(i).Or(1 << (i % 64)) }

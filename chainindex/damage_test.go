@@ -345,6 +345,30 @@ func TestCheckpointMeetsDamage(t *testing.T) {
 }
 
 // lookup2 is a lookup that damaged files do not concern, in the head.
+// TestCheckpointMeetsLateDamage: a node that has changed since it was first used is
+// not merged.
+func TestCheckpointMeetsLateDamage(t *testing.T) {
+	if !vfs.MapsFiles {
+		t.Skip("needs a mapping")
+	}
+	r := newRig(t)
+	files, m := smallChain(r)
+	x := r.open(files)
+	x.plan = func(_ int64, files []*layer) int { return len(files) }
+	s := r.session(x)
+	s.equals(m)
+	s.insert("one more", 9)
+	f, err := r.fs.Open(files[len(files)-1].Name)
+	require.NoError(t, err)
+	_, err = f.WriteAt(r.read(files[len(files)-1].Name)[nodeSize:2*nodeSize], 2*nodeSize)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	p, create := r.begin(x)
+	_, err = p.Write(t.Context(), create)
+	require.True(t, typed(err), "%v", err)
+	p.Abandon()
+}
+
 func (s *session) lookup2(t *testing.T, key string) []rowid.ID {
 	layers := s.x.(*Index).chain.Load().layers
 	s.h.Pin()

@@ -15,8 +15,14 @@ import (
 
 // pour gives the entries of layers that do not change, merged, to add; with
 // tombstones unless there is nothing older that they apply to. It returns how
-// many entries and tombstones there were.
+// many entries and tombstones there were. Nodes of files are checked anew: what was
+// read from them long ago, and damaged since, must not get a new checksum.
 func pour(ctx context.Context, h *epoch.Handle, layers []*layer, oldest bool, add func(key []byte, place rowid.ID) error) (live, dead int64, err error) {
+	for _, l := range layers {
+		if l.file != nil {
+			l.file.checked.reset()
+		}
+	}
 	var m merge
 	if err := m.beginBulk(h, layers); err != nil {
 		return 0, 0, err
