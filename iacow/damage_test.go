@@ -279,8 +279,13 @@ func TestUnknownVersionIsRefused(t *testing.T) {
 }
 
 // A checkpoint that has to move a node that is damaged fails, and does not make
-// the damage look sound.
+// the damage look sound, also if the node was sound when it was first used.
 func TestCheckpointOfDamage(t *testing.T) {
+	t.Run("early", func(t *testing.T) { checkpointOfDamage(t, false) })
+	t.Run("late", func(t *testing.T) { checkpointOfDamage(t, true) })
+}
+
+func checkpointOfDamage(t *testing.T, late bool) {
 	const entries = 3000
 	r := newRig(t)
 	for i := range uint64(entries) {
@@ -288,18 +293,34 @@ func TestCheckpointOfDamage(t *testing.T) {
 	}
 	file := r.publish()[0]
 	require.NoError(t, r.x.Close())
+	sound := r.content(file.Name)
 	r.damageNode(file, integer(entries-1))
+	damaged := r.content(file.Name)
+	if late {
+		r.put(file.Name, sound)
+	}
 	r.x = r.open(r.kept[0].files)
 	for i := range uint64(entries * 3 / 4) {
 		r.insert(pair{integer(i), 2})
+	}
+	if late {
+		_, err := r.lookup(integer(entries - 1))
+		require.NoError(t, err)
+		for i := range r.x.store.files {
+			if f := r.x.store.files[i].Load(); f != nil {
+				copy(f.data, damaged) // a mapping of memory
+			}
+		}
 	}
 	c := r.begin()
 	_, err := c.Write(t.Context(), r.create(r.number))
 	require.True(t, typed(err), "%v", err)
 	c.Abandon()
 	r.letGo()
-	_, err = r.lookup(integer(entries - 1))
-	require.True(t, typed(err), "%v", err)
+	if !late {
+		_, err = r.lookup(integer(entries - 1))
+		require.True(t, typed(err), "%v", err)
+	}
 	rows, err := r.lookup(integer(7))
 	require.NoError(t, err)
 	require.Len(t, rows, 2)

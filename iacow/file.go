@@ -76,7 +76,7 @@ func (f *file) close() error {
 // node returns the image in a block, checked. A fault while it is read is the
 // caller's to catch.
 func (f *file) node(id btree.NodeID, block uint32) (unsafe.Pointer, error) {
-	image := f.data[int(block)*blockBytes:][:blockBytes]
+	image := f.image(block)
 	if !f.checked.has(block) {
 		if err := f.check(id, block, image); err != nil {
 			return nil, err
@@ -85,6 +85,8 @@ func (f *file) node(id btree.NodeID, block uint32) (unsafe.Pointer, error) {
 	}
 	return unsafe.Pointer(&image[0]), nil
 }
+
+func (f *file) image(block uint32) []byte { return f.data[int(block)*blockBytes:][:blockBytes] }
 
 func (f *file) check(id btree.NodeID, block uint32, image []byte) error {
 	if reason := checkNode(f.seed, id, block, image); reason != "" {

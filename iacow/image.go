@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime/debug"
 	"slices"
-	"unsafe"
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
@@ -142,15 +141,16 @@ func (im *image) decodePage(page uint64, r *pageRef, b *[pageBytes]byte, dst *pa
 	return ""
 }
 
-// appendNode appends the image of a node, checked.
+// appendNode appends the image of a node, checked anew: it gets a new checksum, which
+// must not cover damage that has come since it was first used.
 func (im *image) appendNode(dst []byte, id btree.NodeID, e entry) (_ []byte, err error) {
 	f := im.files[e.place()]
 	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
-	p, err := f.node(id, e.block())
-	if err != nil {
+	image := f.image(e.block())
+	if err := f.check(id, e.block(), image); err != nil {
 		return dst, err
 	}
-	return append(dst, unsafe.Slice((*byte)(p), blockBytes)...), nil
+	return append(dst, image...), nil
 }
 
 // storedSum is the checksum that an image carries.
