@@ -164,7 +164,7 @@ func (db *DB) shareBudget() {
 		return
 	}
 	db.arena.SetMarks(db.opts.keptMemory(db.budget), db.freezer.Mark())
-	db.freezer.Wake()
+	db.freezer.Changed()
 }
 
 func (db *DB) progress(phase string, done, total int64) {

@@ -40,6 +40,9 @@ func (o Options) Uncompacted() Options {
 	return o
 }
 
+// FreezerRounds is how often the freezer has begun to look at all rows.
+func (db *DB) FreezerRounds() uint64 { return db.freezer.Rounds() }
+
 // CrowdedPause is how long writers wait for a compaction that is far behind.
 const CrowdedPause = crowdedPause
 

@@ -345,3 +345,20 @@ func TestLimitDelaysGarbage(t *testing.T) {
 		})
 	}
 }
+
+// TestFreezerRests: where memory cannot come down to the budget, nobody looks for
+// what could leave it again and again while nothing changes.
+func TestFreezerRests(t *testing.T) {
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MemoryBudget: 1, CheckpointBytes: -1, IndexStrategy: "rebuild"})
+	fillItems(t, db, items, 100)
+	rests := func() bool {
+		rounds := db.FreezerRounds()
+		time.Sleep(100 * time.Millisecond) // many rests
+		return db.FreezerRounds() == rounds
+	}
+	require.Eventually(t, rests, 20*time.Second, time.Millisecond)
+	before := db.FreezerRounds()
+	require.NoError(t, insertItem(t, db, items, 1000, ""))
+	require.Eventually(t, func() bool { return db.FreezerRounds() > before }, 20*time.Second, time.Millisecond)
+	require.NoError(t, db.Close(t.Context()))
+}

@@ -33,6 +33,9 @@ const (
 	idlePages = 256
 	// thinPause after rows left memory, what they had is free.
 	thinPause = 50 * time.Millisecond
+	// changeInterval is how often a freezer that cannot do anything looks whether
+	// that has changed.
+	changeInterval = time.Second
 )
 
 // Freezer keeps a database within its memory budget. Its clock hand goes over the
@@ -52,6 +55,8 @@ type Freezer struct {
 
 	inUse atomic.Int64 // measured last
 	stuck atomic.Bool  // all has been looked at and too little could go
+
+	checkpoints atomic.Uint64 // noted by Changed
 
 	hand struct { // guarded by the collector's lock
 		tables  []*txn.Table // still to be looked at in this round
@@ -92,21 +97,50 @@ func (f *Freezer) Run(ctx context.Context) {
 			continue
 		case <-f.wake:
 		}
-		start := time.Now()
+		start, seen := time.Now(), f.situation()
 		if thin == nil {
 			thin = time.After(thinPause)
 		}
 		if f.freeze(ctx) {
 			continue
 		}
-		timer.Reset(max(minRest, freezeRest*time.Since(start)))
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			f.Wake() // nothing else may ask
+		for timer.Reset(max(minRest, freezeRest*time.Since(start))); ; timer.Reset(changeInterval) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			if f.situation() != seen {
+				break
+			}
 		}
+		f.Wake() // nothing else may ask
 	}
+}
+
+// situation is all that decides whether something can leave memory. While it stays
+// as it was when nothing could, there is nothing to look for.
+type situation struct {
+	inUse, files       int64
+	visible, watermark uint64
+	online             uint64
+	checkpoints        uint64
+}
+
+func (f *Freezer) situation() situation {
+	m := f.c.m
+	return situation{
+		inUse: m.Arena.Stats().InUse, files: f.files(),
+		visible: m.Log.Visible(), watermark: m.Watermark(),
+		online:      m.Counters().Online,
+		checkpoints: f.checkpoints.Load(),
+	}
+}
+
+// Changed is called behind a checkpoint, whose files may have what memory has.
+func (f *Freezer) Changed() {
+	f.checkpoints.Add(1)
+	f.Wake()
 }
 
 // Wake makes Run look at the memory in use.
@@ -128,12 +162,12 @@ func (f *Freezer) freeze(ctx context.Context) bool {
 	defer f.thin()
 	f.makeDurable(ctx)
 	frozen := int64(0)
-	for last := f.round() + 2; f.round() <= last && ctx.Err() == nil; {
+	for last := f.Rounds() + 2; f.Rounds() <= last && ctx.Err() == nil; {
 		goal := f.Measure() - f.budget/16*stopFreezing
 		if goal <= 0 {
 			return true
 		}
-		for goal > 0 && f.round() <= last && ctx.Err() == nil {
+		for goal > 0 && f.Rounds() <= last && ctx.Err() == nil {
 			n := f.step()
 			if f.idle() == idlePages {
 				n += f.leave(ctx)
@@ -191,7 +225,8 @@ func (f *Freezer) Measure() int64 {
 	return inUse
 }
 
-func (f *Freezer) round() uint64 {
+// Rounds is how often the hand has begun to go over all slots.
+func (f *Freezer) Rounds() uint64 {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	return f.hand.rounds
@@ -302,7 +337,7 @@ func (f *Freezer) Assist() {
 // whether it could.
 func (f *Freezer) Relieve() bool {
 	var freed int64
-	for pages, last := 0, f.round()+2; pages < relievePages && f.round() <= last && freed <= f.budget/16; pages++ {
+	for pages, last := 0, f.Rounds()+2; pages < relievePages && f.Rounds() <= last && freed <= f.budget/16; pages++ {
 		freed += f.step()
 	}
 	f.c.m.Epochs.Reclaim()
