@@ -169,27 +169,10 @@ func TestUsedRowsStay(t *testing.T) {
 // TestModelWithBudget is TestModel with rows that leave memory all the time, in
 // every second run while their records move in the log.
 func TestModelWithBudget(t *testing.T) {
-	runs := 3
-	if testing.Short() {
-		runs = 1
-	}
-	for run := range runs {
-		seed := *modelSeed
-		if seed == 0 {
-			seed = rand.Uint64()
-		}
-		for _, strategy := range rekindle.IndexStrategies() {
-			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
-				o := rekindle.Options{MemoryBudget: 1, IndexStrategy: strategy}
-				if run%2 == 0 {
-					o = o.Eager()
-				}
-				m := newModel(t, o, seed)
-				m.notes = 8000
-				m.run(150)
-			})
-		}
-	}
+	forModels(t, rekindle.Options{MemoryBudget: 1}, func(m *model) {
+		m.notes = 8000
+		m.run(150)
+	})
 }
 
 // TestColdReadFails: a row that cannot be read from the log is an error of the call

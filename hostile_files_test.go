@@ -158,7 +158,7 @@ func replaced(t *testing.T, disk *vfs.Mem, want []item, place string, replace fu
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	allocated := memory.TotalAlloc
-	intime(t, place, func() { useHostile(t, dir, want, place) })
+	within(t, place, func() { useHostile(t, dir, want, place) })
 	runtime.ReadMemStats(&memory)
 	require.Less(t, memory.TotalAlloc-allocated, uint64(256<<20), place)
 	require.Equal(t, before, contents(t, outside), place)
@@ -239,7 +239,7 @@ func TestStrayFiles(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf(name, i)), nil, 0o600))
 		}
 	}
-	intime(t, "Open", func() { useHostile(t, dir, want, "strays") })
+	within(t, "Open", func() { useHostile(t, dir, want, "strays") })
 	for _, name := range names {
 		_, err := os.Stat(filepath.Join(dir, fmt.Sprintf(name, strays-1)))
 		require.NoError(t, err, name)

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,7 +120,7 @@ func TestHostileLog(t *testing.T) {
 
 func useForged(t *testing.T, disk *vfs.Mem) {
 	t.Helper()
-	intime(t, "use", func() {
+	within(t, "use", func() {
 		alloctest.Bound(t, 256<<20, 200, 1, func() {
 			_, err := rekindle.Verify(t.Context(), "/db", rekindle.Options{}.OnFS(disk))
 			assert.NoError(t, err)
@@ -160,20 +158,4 @@ func assertNamed(t *testing.T, err error) bool {
 	var e *rekindle.FileError
 	assert.True(t, err == nil || errors.As(err, &e), "%v", err)
 	return err == nil
-}
-
-// intime fails the test if f takes long: an Open that waits for somebody.
-func intime(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		buf := make([]byte, 1<<20)
-		t.Fatalf("%s hangs\n%s", what, buf[:runtime.Stack(buf, true)])
-	}
 }

@@ -26,10 +26,7 @@ func TestModel(t *testing.T) {
 	}
 	var moved int64
 	for range runs {
-		seed := *modelSeed
-		if seed == 0 {
-			seed = rand.Uint64()
-		}
+		seed := drawSeed()
 		for _, strategy := range rekindle.IndexStrategies() {
 			o := rekindle.Options{IndexStrategy: strategy}
 			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) { newModel(t, o, seed).run(150) })
@@ -42,6 +39,35 @@ func TestModel(t *testing.T) {
 		}
 	}
 	require.NotZero(t, moved)
+}
+
+func drawSeed() uint64 {
+	if *modelSeed != 0 {
+		return *modelSeed
+	}
+	return rand.Uint64()
+}
+
+// forModels runs a test with models of each strategy, in every second run while their
+// records move in the log.
+func forModels(t *testing.T, o rekindle.Options, test func(m *model)) {
+	runs := 3
+	if testing.Short() {
+		runs = 1
+	}
+	for run := range runs {
+		seed := drawSeed()
+		for _, strategy := range rekindle.IndexStrategies() {
+			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
+				o := o
+				o.IndexStrategy = strategy
+				if run%2 == 0 {
+					o = o.Eager()
+				}
+				test(newModel(t, o, seed))
+			})
+		}
+	}
 }
 
 type model struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -31,29 +30,12 @@ type oldReader struct {
 // after a power cut while readers are open. In every second run the log is
 // compacted meanwhile.
 func TestOldReadersModel(t *testing.T) {
-	runs := 3
-	if testing.Short() {
-		runs = 1
-	}
-	for run := range runs {
-		seed := *modelSeed
-		if seed == 0 {
-			seed = rand.Uint64()
-		}
-		for _, strategy := range rekindle.IndexStrategies() {
-			t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
-				o := rekindle.Options{IndexStrategy: strategy}
-				if run%2 == 0 {
-					o = o.Eager()
-				}
-				m := newModel(t, o, seed)
-				m.withReaders(400)
-				m.nothingLeft()
-				require.EqualValues(t, len(m.rows)+1, m.db.Stats().RowIDs, "and the one of the catalogue")
-				require.NoError(t, m.db.Close(t.Context()))
-			})
-		}
-	}
+	forModels(t, rekindle.Options{}, func(m *model) {
+		m.withReaders(400)
+		m.nothingLeft()
+		require.EqualValues(m.t, len(m.rows)+1, m.db.Stats().RowIDs, "and the one of the catalogue")
+		require.NoError(m.t, m.db.Close(m.t.Context()))
+	})
 }
 
 func (m *model) withReaders(steps int) {

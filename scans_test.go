@@ -53,10 +53,7 @@ type scanModel struct {
 // loop. In a cold database too.
 func TestScansModel(t *testing.T) {
 	for _, strategy := range rekindle.IndexStrategies() {
-		seed := *modelSeed
-		if seed == 0 {
-			seed = rand.Uint64()
-		}
+		seed := drawSeed()
 		t.Run(fmt.Sprintf("%s, seed %d", strategy, seed), func(t *testing.T) {
 			fs := vfs.NewMem()
 			m := &scanModel{t: t, rng: rand.New(rand.NewPCG(seed, 3)), rows: map[string]note{}}

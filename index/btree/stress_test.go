@@ -296,26 +296,34 @@ func TestScanWhileMerging(t *testing.T) {
 }
 
 func (w *worker) scanOrdered(rounds int, reverse bool) error {
+	for range rounds {
+		if err := w.eachOrdered(reverse, func(entry) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachOrdered scans the whole tree and fails if an entry is out of order or visit
+// does not accept it.
+func (w *worker) eachOrdered(reverse bool, visit func(entry) bool) error {
 	var c index.Cursor
 	var b index.Batch
-	for range rounds {
-		c.Reset()
-		last := entry{}
-		for more := true; more; {
-			w.h.Pin()
-			var err error
-			more, err = w.Scan(w.h, index.Range{Reverse: reverse}, &c, &b)
-			w.h.Unpin()
-			if err != nil {
-				return err
+	last := entry{}
+	for more := true; more; {
+		w.h.Pin()
+		var err error
+		more, err = w.Scan(w.h, index.Range{Reverse: reverse}, &c, &b)
+		w.h.Unpin()
+		if err != nil {
+			return err
+		}
+		for i := range b.Len() {
+			e := entry{string(b.Key(i)), b.Row(i)}
+			if last.row > 0 && less(last, e) == reverse || !visit(e) {
+				return errWrong
 			}
-			for i := range b.Len() {
-				e := entry{string(b.Key(i)), b.Row(i)}
-				if last.row > 0 && less(last, e) == reverse {
-					return errWrong
-				}
-				last = e
-			}
+			last = e
 		}
 	}
 	return nil
@@ -324,35 +332,20 @@ func (w *worker) scanOrdered(rounds int, reverse bool) error {
 // scanSteady expects the steady entries, whose rows are odd.
 func (w *worker) scanSteady(steady []entry, reverse bool) error {
 	for range effort(16) {
-		var c index.Cursor
-		var b index.Batch
-		n, last := 0, entry{}
-		for more := true; more; {
-			w.h.Pin()
-			var err error
-			more, err = w.Scan(w.h, index.Range{Reverse: reverse}, &c, &b)
-			w.h.Unpin()
-			if err != nil {
-				return err
+		n := 0
+		err := w.eachOrdered(reverse, func(e entry) bool {
+			if e.row%2 == 0 {
+				return true
 			}
-			for i := range b.Len() {
-				e := entry{string(b.Key(i)), b.Row(i)}
-				if last.row > 0 && less(last, e) == reverse {
-					return errWrong
-				}
-				last = e
-				if e.row%2 == 0 {
-					continue
-				}
-				at := n
-				if reverse {
-					at = len(steady) - 1 - n
-				}
-				if at < 0 || at >= len(steady) || steady[at] != e {
-					return errWrong
-				}
-				n++
+			at := n
+			if reverse {
+				at = len(steady) - 1 - n
 			}
+			n++
+			return at >= 0 && at < len(steady) && steady[at] == e
+		})
+		if err != nil {
+			return err
 		}
 		if n != len(steady) {
 			return errWrong
