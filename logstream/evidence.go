@@ -83,6 +83,9 @@ const searchBytes = 64 << 10
 // searchRange looks at [p, end), which is in one segment.
 func (e *evidence) searchRange(t *trail, p, end Position, buf []byte) error {
 	overlap := Position(alignSector(roundHeaderBytes(t.streams)))
+	if t.isMissing(t.segmentOf(p)) {
+		return nil
+	}
 	for p < end {
 		b := buf[:min(Position(len(buf)), end-p)]
 		n, err := t.readAt(b, p)

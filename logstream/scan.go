@@ -110,7 +110,7 @@ func openTrails(o *ScanOptions, g geometry) ([]*trail, error) {
 	for s := range g.streams {
 		t := &trail{
 			source: newSource(g, o.FS, o.Dir, s),
-			codec:  &c, id: o.DatabaseID, live: o.UntilRound != 0, firsts: lists[s],
+			codec:  &c, id: o.DatabaseID, live: o.UntilRound != 0, listed: o.UntilRound == 0, firsts: lists[s],
 			headers: make(map[Position]segmentHeader), flaws: make(map[Position]flaw),
 		}
 		trails = append(trails, t)

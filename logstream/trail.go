@@ -17,6 +17,7 @@ type trail struct {
 	codec   *codec
 	id      [16]byte
 	live    bool // the log is being written: the newest header may be half there
+	listed  bool // firsts are all files: nobody makes others meanwhile
 	firsts  []Position
 	headers map[Position]segmentHeader // usable ones
 	flaws   map[Position]flaw          // of files without a usable header
@@ -53,6 +54,15 @@ func (g geometry) foreign(path, what string) error {
 		Reason: fmt.Sprintf("%s, but not of a log with %d streams and segment size %d", what, g.streams, g.segmentBytes)}
 }
 
+// isMissing reports whether a segment is known to have no file.
+func (t *trail) isMissing(first Position) bool {
+	if !t.listed {
+		return false
+	}
+	_, found := slices.BinarySearch(t.firsts, first)
+	return !found
+}
+
 // loadHeaders reads the headers of all segments that may hold something at or
 // behind from.
 func (t *trail) loadHeaders(from Position) error {
@@ -70,6 +80,9 @@ func (t *trail) loadHeaders(from Position) error {
 // loadHeader reads one header, again if it was not usable before.
 func (t *trail) loadHeader(first Position) error {
 	if _, ok := t.headers[first]; ok {
+		return nil
+	}
+	if t.isMissing(first) {
 		return nil
 	}
 	b := make([]byte, segmentHeaderBytes(t.streams))
