@@ -15,7 +15,8 @@ func newBackup(s streams) *cobra.Command {
 		Use:   "backup DIRECTORY NEW",
 		Short: "Copy a database",
 		Long: `Copy the database in a directory, which must not be open, to one that is empty
-or does not exist. A program copies a database that it has open with DB.Backup.`,
+or does not exist. It is opened for that, so one that has crashed is recovered. A
+program copies a database that it has open with DB.Backup.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := backup(cmd.Context(), args[0], args[1])
