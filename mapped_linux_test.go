@@ -259,3 +259,55 @@ func (c *cuttable) live(part string, keep int64) {
 	}
 	c.finish()
 }
+
+// TestFaultWhileOpening cuts each file that an Open maps the moment it is mapped: its
+// header and footer are read from there. An index has the rows to be rebuilt from.
+func TestFaultWhileOpening(t *testing.T) {
+	if !vfs.MapsFiles {
+		t.Skip("files are read, not mapped")
+	}
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			original := newCuttable(t, strategy)
+			opened, refused := 0, 0
+			for nth, met := 1, true; met; nth++ {
+				var ok bool
+				if ok, met = original.copy(t, -1).openCutting(nth); ok {
+					opened++
+				} else {
+					refused++
+				}
+			}
+			require.Greater(t, opened, 1)
+			require.Positive(t, refused)
+		})
+	}
+}
+
+// openCutting opens the database and cuts the n-th file that is mapped. It reports
+// whether that went well, and whether there is such a file.
+func (c *cuttable) openCutting(n int) (ok, met bool) {
+	maps := 0
+	cutting := vfs.Wrap(vfs.Inside(c.dir), func(op vfs.Op, do func(vfs.Op) error) error {
+		err := do(op)
+		if op.Kind == vfs.OpMap && err == nil {
+			if maps++; maps == n {
+				return os.Truncate(op.Path, 0)
+			}
+		}
+		return err
+	})
+	db, err := rekindle.Open(c.t.Context(), c.dir, c.opts.OnFS(cutting))
+	met = maps >= n
+	if !c.accept("open", err) {
+		return false, met
+	}
+	require.Equal(c.t, met, len(db.RecoveryReport().Fallbacks) > 0, "file %d", n)
+	items, err := rekindle.OpenTable[item](c.t.Context(), db, "items")
+	require.NoError(c.t, err)
+	require.Len(c.t, allItems(c.t, db, items), len(c.want))
+	_, err = db.CrossCheck(c.t.Context())
+	require.NoError(c.t, err)
+	require.NoError(c.t, db.Close(c.t.Context()))
+	return true, met
+}
