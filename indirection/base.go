@@ -46,11 +46,14 @@ func (b *base) read(page uint64, dst []byte) (err error) {
 }
 
 // find is read for a page that may have no rows, of a PIA in the directory. It
-// returns the page's entry.
-func (b *base) find(page uint64, dst []byte) (e pageEntry, err error) {
+// returns the page's entry. The page is checked only if the caller says so.
+func (b *base) find(page uint64, dst []byte, check bool) (e pageEntry, err error) {
 	defer mapfile.Catch(debug.SetPanicOnFault(true), &b.image, &err)
 	if e, err = b.image.findEntry(page); err != nil || e.empty() {
 		return e, err
+	}
+	if !check {
+		return e, b.image.unchecked(page, e, dst)
 	}
 	return e, b.image.page(page, e, dst)
 }

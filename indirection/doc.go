@@ -55,11 +55,11 @@
 //
 // # How a page leaves memory
 //
-//	mark     (M1) compare the page's 512 words with the base, checked;
+//	mark     (M1) compare the page's 512 words with the base;
 //	         (M2) CAS the page word from "in the arena" to "leaving"
 //	wait     (W)  until every pin that existed then has ended (epoch.Barrier)
-//	leave    (L1) compare again; (L2) CAS the page word from "leaving" to "page of
-//	         the base, checked"; (L3) retire the page
+//	leave    (L1) compare again, with the base checked; (L2) CAS the page word
+//	         from "leaving" to "page of the base, checked"; (L3) retire the page
 //	reader   reads the word where it is, in the arena or in the base
 //	writer   (S1) reads the page word; if it is "leaving": CAS it back to "in the
 //	         arena"; if the page is in a file: copies it into the arena first;

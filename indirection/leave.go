@@ -55,7 +55,8 @@ func (x *Array) Hold() (release func()) {
 	return x.leaving.RUnlock
 }
 
-// mark begins to let a page go, if it is in the arena and the base has the same.
+// mark begins to let a page go, if it is in the arena and the base has the same, as
+// far as can be told without checking that: most pages that stay differ.
 func (x *Array) mark(h *epoch.Handle, b *base, page uint64) (bool, error) {
 	h.Pin()
 	defer h.Unpin()
@@ -68,7 +69,7 @@ func (x *Array) mark(h *epoch.Handle, b *base, page uint64) (bool, error) {
 	if !inArena(state) {
 		return false, nil
 	}
-	_, same, err := x.compare(b, page, arena.Ref(state))
+	_, same, err := x.compare(b, page, arena.Ref(state), false)
 	return same && at.CompareAndSwap(state, state|stateLeaving), err
 }
 
@@ -82,7 +83,7 @@ func (x *Array) leave(h *epoch.Handle, b *base, page uint64) (bytes int64, err e
 	if !isLeaving(state) {
 		return 0, nil
 	}
-	e, same, err := x.compare(b, page, refOf(state))
+	e, same, err := x.compare(b, page, refOf(state), true)
 	if !same {
 		stay(at)
 		return 0, err
@@ -99,11 +100,11 @@ func (x *Array) leave(h *epoch.Handle, b *base, page uint64) (bytes int64, err e
 	return pageBytes, nil
 }
 
-// compare compares a page in the arena with that of a base, which it checks.
-func (x *Array) compare(b *base, page uint64, at arena.Ref) (e pageEntry, same bool, err error) {
+// compare compares a page in the arena with that of a base, checked or not.
+func (x *Array) compare(b *base, page uint64, at arena.Ref, check bool) (e pageEntry, same bool, err error) {
 	var content [pageBytes]byte
 	if b.hasPIA(piaOfPage(page)) {
-		if e, err = b.find(page, content[:]); err != nil {
+		if e, err = b.find(page, content[:], check); err != nil {
 			return e, false, err
 		}
 	}

@@ -99,13 +99,18 @@ func (v *view) entryOffset(page uint64) uint64 {
 
 // page reads and checks a page into dst, in file order.
 func (v *view) page(page uint64, e pageEntry, dst []byte) error {
-	if err := v.base(e, dst); err != nil {
-		return err
-	}
-	if err := v.patch(page, e, dst); err != nil {
+	if err := v.unchecked(page, e, dst); err != nil {
 		return err
 	}
 	return v.checkPage(page, e, dst)
+}
+
+// unchecked reads a page.
+func (v *view) unchecked(page uint64, e pageEntry, dst []byte) error {
+	if err := v.base(e, dst); err != nil {
+		return err
+	}
+	return v.patch(page, e, dst)
 }
 
 // base reads the base of a page, unchecked.
