@@ -76,8 +76,8 @@ type Options struct {
 	// those pages of 512 rows leave memory that have no row in it and have not changed
 	// since the last checkpoint. It is a goal and no limit: indexes of the other
 	// strategies stay (mirrorindex and rebuild keep all of an index in memory,
-	// chainindex what the last checkpoint does not have), and rows that were not committed durably or not before the oldest
-	// open transaction began. 0 means half of the memory that
+	// chainindex what the last checkpoint does not have), and rows that were not
+	// committed durably or not before the oldest open transaction began. 0 means half of the memory that
 	// the process may use: of the limit of its control group on Linux, that is of its
 	// container, or of GOMEMLIMIT, whichever is smaller; without either no budget. A
 	// negative number means no budget: rows come into memory when they are first
