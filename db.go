@@ -289,6 +289,9 @@ const closeGrace = time.Second
 // then replays the tail. Closing again returns ErrClosed, once a Close that is
 // under way has ended or, with the error of ctx, when that ends.
 func (db *DB) Close(ctx context.Context) error {
+	if db.closing == nil { // never opened
+		return fault.ErrClosed
+	}
 	if err := db.beginClosing(ctx); err != nil {
 		return err
 	}

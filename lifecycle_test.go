@@ -232,3 +232,9 @@ func TestCrossCheckEnds(t *testing.T) {
 	require.NoError(t, db.Close(t.Context()))
 	require.ErrorIs(t, <-ended, rekindle.ErrClosed)
 }
+
+// TestCloseOfNothing: a DB that Open did not make has nothing to wait for.
+func TestCloseOfNothing(t *testing.T) {
+	var db rekindle.DB
+	require.ErrorIs(t, db.Close(context.Background()), rekindle.ErrClosed)
+}

@@ -90,7 +90,7 @@ func (f *demoFlags) run(ctx context.Context, s streams) error {
 	return nil
 }
 
-func (f *demoFlags) runStrategy(ctx context.Context, s streams) (err error) {
+func (f *demoFlags) runStrategy(ctx context.Context, s streams) error {
 	c, err := f.config()
 	if err != nil {
 		return err
@@ -99,13 +99,17 @@ func (f *demoFlags) runStrategy(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
 	p := newProgress(s)
 	c.Progress, c.Stderr = p.show, s.err
 	fmt.Fprintf(s.err, "seed %d, warehouses %d, terminals %d, strategy %s, database in %s\n", c.Seed, f.warehouses, f.terminals, f.strategy, c.Dir)
-	report, runErr := demo.Run(ctx, c)
+	report, err := demo.Run(ctx, c)
 	p.clear()
-	return errors.Join(runErr, f.print(&report, s))
+	err = errors.Join(err, f.print(&report, s))
+	if err == nil || ctx.Err() != nil {
+		return errors.Join(err, remove())
+	}
+	fmt.Fprintf(s.err, "The database is kept in %s.\n", c.Dir)
+	return err
 }
 
 // print shows what there is; a run that ended before its first round has
