@@ -155,6 +155,7 @@ func (db *DB) open(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	db.arena.SetReserve(db.opts.reserve()) // recovery may take all
 	return db.openCheckpointer()
 }
 
@@ -163,7 +164,7 @@ func (db *DB) shareBudget() {
 	if db.freezer == nil {
 		return
 	}
-	db.arena.SetMarks(db.opts.keptMemory(db.budget), db.freezer.Mark())
+	db.arena.SetMark(db.freezer.Mark())
 	db.freezer.Changed()
 }
 
@@ -210,23 +211,22 @@ func (db *DB) openLog(memoryGrows chan struct{}) error {
 		return err
 	}
 	db.manager = txn.NewManager(txn.Config{
-		Arena:       db.arena,
-		Epochs:      db.epochs,
-		Log:         db.log,
-		Durability:  o.Durability,
-		MaxRow:      int(min(maxRowBytes, db.state.Header.SegmentBytes/8)),
-		MaxPart:     min(maxRowBytes, db.log.MaxFrame()/2),
-		MaxRecord:   db.log.MaxFrame() / 2,
-		ReadOnly:    db.opts.ReadOnly,
-		MemoryLimit: db.opts.MemoryLimit > 0,
-		Find:        db.catalog.byID,
-		Trace:       db.opts.TraceTransactions,
-		Assist:      db.assist,
-		Budget:      db.budget,
-		Relieve:     db.relieve,
-		ColdReads:   func() { db.freezer.Wake() },
+		Arena:      db.arena,
+		Epochs:     db.epochs,
+		Log:        db.log,
+		Durability: o.Durability,
+		MaxRow:     int(min(maxRowBytes, db.state.Header.SegmentBytes/8)),
+		MaxPart:    min(maxRowBytes, db.log.MaxFrame()/2),
+		MaxRecord:  db.log.MaxFrame() / 2,
+		ReadOnly:   db.opts.ReadOnly,
+		Find:       db.catalog.byID,
+		Trace:      db.opts.TraceTransactions,
+		Assist:     db.assist,
+		Budget:     db.budget,
+		Relieve:    db.relieve,
+		ColdReads:  func() { db.freezer.Wake() },
 	})
-	db.collector = gc.New(db.manager, db.opts.Logger)
+	db.collector = gc.New(db.manager, db.opts.Logger, db.makeRoom)
 	if db.budget > 0 {
 		db.freezer = gc.NewFreezer(db.collector, db.budget, db.mappedMemory, db.catalog.tables, db.relieveIndexes, memoryGrows)
 	}

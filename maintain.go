@@ -76,6 +76,14 @@ func (db *DB) relieveIndexes() {
 	}
 }
 
+// makeRoom asks for a checkpoint where memory is lacking: what has been entered in
+// indexes since the last one may leave memory behind it.
+func (db *DB) makeRoom() {
+	if db.opts.CheckpointBytes > 0 && db.growth.indexes.Load().changed(db.manager.Logged()) {
+		db.askForCheckpoint()
+	}
+}
+
 // indexesLeft is what a checkpoint has left in memory of the indexes.
 type indexesLeft struct {
 	bytes  int64
@@ -97,19 +105,22 @@ func (db *DB) indexMemory() (bytes int64) {
 	return bytes
 }
 
-// relieve is what a statement does that has met the memory limit. What was
+// relieve is what a statement does that has met the memory limit: it collects the
+// garbage, which deletes would otherwise be faster than, and freezes rows. What was
 // committed a moment ago can be frozen, or is garbage, when it is durable.
 func (db *DB) relieve() bool {
-	if db.freezer == nil {
-		return false
-	}
-	if db.freezer.Relieve() {
-		return true
-	}
+	db.makeRoom()
 	if db.log.Visible() > db.log.Durable() && db.log.Flush(db.life) != nil {
 		return false
 	}
-	db.collector.Settle(db.life)
+	collected := db.collector.Settle(db.life) > 0
+	if frozen := db.freezer != nil && db.freezer.Relieve(); !frozen && !collected {
+		return false
+	}
+	if db.epochs.Barrier(db.life) != nil { // who is pinned may hold what has just been given up
+		return false
+	}
+	db.epochs.Reclaim()
 	return true
 }
 

@@ -85,9 +85,12 @@ type Options struct {
 	MemoryBudget int64
 	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
 	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can
-	// leave memory; reads never do. With the strategies chainindex and mirrorindex a
-	// checkpoint needs some memory too, and fails where there is none left. 0 means
-	// no limit.
+	// leave memory; reads never do. A sixteenth of it (with a small limit more, up to
+	// a MiB) is kept for deletes, updates that make a row smaller, the removal of garbage,
+	// checkpoints and the compaction of the log, so that there is a way back: they
+	// fail only where that is used up too, as by one transaction that deletes very much.
+	// Opening a database may take all of it, and fails with ErrMemoryLimit if it does not
+	// suffice. 0 means no limit.
 	MemoryLimit int64
 	// IndexStrategy says how indexes come back after a restart: one of
 	// IndexStrategies, of which the first is the default.
@@ -190,13 +193,11 @@ func defaultMemoryBudget(fs vfs.FS) int64 {
 	return limit / 2
 }
 
-// keptMemory is the part of the memory limit that is kept for deletes. It matters
-// where rows can leave memory: else those that are deleted are there.
-func (o *Options) keptMemory(budget int64) int64 {
-	if budget == 0 {
-		return 0
-	}
-	return o.MemoryLimit / 16
+// reserve is the part of the memory limit that is kept for what makes room and for
+// checkpoints. With a small limit it is more than a sixteenth: a few spans of the
+// arena for each of them.
+func (o *Options) reserve() int64 {
+	return max(o.MemoryLimit/16, min(o.MemoryLimit/4, 1<<20))
 }
 
 func (o *Options) validate() error {

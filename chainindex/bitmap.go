@@ -21,12 +21,12 @@ type bitmap struct {
 	size   int64 // of all blocks
 }
 
-// newBitmap makes an empty set of numbers below n.
+// newBitmap makes an empty set of numbers below n, for a file of a checkpoint.
 func newBitmap(a *arena.Arena, n uint64) (bitmap, error) {
 	var m bitmap
 	for ; n > 0; n -= min(n, bitsPerBlock) {
 		m.last = int(min(n, bitsPerBlock)+63) / 64 * 8
-		ref, err := a.Alloc(0, m.last)
+		ref, err := a.Alloc(arena.Checkpoint.Shard(0), m.last)
 		if err != nil {
 			m.free(a)
 			return bitmap{}, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/invariants"
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -77,7 +78,9 @@ func (x *Index) compact(ctx context.Context) error {
 	if len(c.frozen()) < maxFrozen-1 {
 		return nil
 	}
-	b, err := btree.NewBuilder(TreeConfig(&x.spec), 1)
+	config := TreeConfig(&x.spec)
+	config.Shard = arena.Checkpoint.Shard(0)
+	b, err := btree.NewBuilder(config, 1)
 	if err != nil {
 		return err
 	}

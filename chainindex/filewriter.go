@@ -7,6 +7,7 @@ import (
 
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/index/btree"
+	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/mapfile"
 	"github.com/rekindledb/rekindle/internal/vfs"
@@ -102,7 +103,7 @@ func (w *fileWriter) writeNodes(ctx context.Context, layers []*layer) error {
 	nodes := &nodeWriter{arena: w.spec.Arena, out: w.out, seed: w.id.seed(partNode)}
 	defer nodes.close()
 	config := TreeConfig(w.spec)
-	config.Store = nodes
+	config.Store, config.Shard = nodes, arena.Checkpoint.Shard(0)
 	b, err := btree.NewBuilder(config, 1)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/logstream"
@@ -39,9 +40,10 @@ const (
 // Collector removes versions, entries and rows. Step, Assist, Suspects and
 // Stats are safe for concurrent use.
 type Collector struct {
-	m      *txn.Manager
-	h      *epoch.Handle
-	logger *slog.Logger
+	m       *txn.Manager
+	h       *epoch.Handle
+	logger  *slog.Logger
+	starved func()
 
 	mu        sync.Mutex // one goroutine collects at a time
 	snapshots txn.Snapshots
@@ -63,12 +65,16 @@ type Collector struct {
 	failed   atomic.Int64
 }
 
-// New returns a collector for the garbage of m. A nil logger discards.
-func New(m *txn.Manager, logger *slog.Logger) *Collector {
+// New returns a collector for the garbage of m. A nil logger discards. It calls
+// starved, which must not wait, now and then while there is no memory to remove
+// garbage with.
+func New(m *txn.Manager, logger *slog.Logger, starved func()) *Collector {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Collector{m: m, h: m.Epochs.Register(), logger: logger}
+	c := &Collector{m: m, h: m.Epochs.Register(), logger: logger, starved: starved}
+	c.h.SetPriority(arena.Collect)
+	return c
 }
 
 // Run collects until ctx ends. It sleeps while there is no garbage.
@@ -122,14 +128,20 @@ func (c *Collector) tryAgain() {
 	c.mu.Unlock()
 	if again {
 		c.GiveBack()
+		c.starved()
 	}
 }
 
-// Settle works off everything that is due now, unless ctx ends earlier.
-func (c *Collector) Settle(ctx context.Context) {
-	for ctx.Err() == nil && c.Step(stepItems) == stepItems {
+// Settle works off everything that is due now, unless ctx ends earlier, and returns
+// how many pieces that were.
+func (c *Collector) Settle(ctx context.Context) (done int) {
+	for more := true; more && ctx.Err() == nil; {
+		n := c.Step(stepItems)
+		done += n
+		more = n == stepItems
 	}
 	c.m.Epochs.Reclaim()
+	return done
 }
 
 // Backlog returns about how many pieces of garbage are not worked off, due or

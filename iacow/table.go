@@ -82,20 +82,20 @@ func (t *table) use(id btree.NodeID) (page, error) {
 	if g, ok := t.page(number); ok {
 		return g, nil
 	}
-	return t.load(number, true)
+	return t.load(number, arena.Checkpoint.Shard(number), true)
 }
 
 // load makes the page in memory and fills it from the last checkpoint, if that
 // has it. What must be done although memory is short gets it from the Go heap.
 // The caller holds mu.
-func (t *table) load(number uint32, must bool) (page, error) {
+func (t *table) load(number, shard uint32, must bool) (page, error) {
 	var words pageWords
 	if t.last != nil && uint64(number) < t.last.footer.pages {
 		if err := t.last.readPage(uint64(number), &words); err != nil {
 			return page{}, err
 		}
 	}
-	ref, err := t.arena.AllocLasting(number, pageMemory)
+	ref, err := t.arena.AllocLasting(shard, pageMemory)
 	if err != nil && !must {
 		return page{}, err
 	}
@@ -143,7 +143,7 @@ func (t *table) install(number uint32, g page, ref arena.Ref) {
 }
 
 // NewID prefers ids that were freed.
-func (t *table) NewID(uint32) (btree.NodeID, error) {
+func (t *table) NewID(shard uint32) (btree.NodeID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.spare != 0 {
@@ -156,7 +156,7 @@ func (t *table) NewID(uint32) (btree.NodeID, error) {
 	g, ok := t.page(number)
 	if !ok {
 		var err error
-		if g, err = t.load(number, false); err != nil {
+		if g, err = t.load(number, shard, false); err != nil {
 			return 0, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rekindledb/rekindle/gc"
 	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/indirection"
+	"github.com/rekindledb/rekindle/internal/arena"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/internal/vfs"
 	"github.com/rekindledb/rekindle/logstream"
@@ -86,6 +87,7 @@ func NewCheckpointer(s *State, e Engine) *Checkpointer {
 		c.newestLive.Store(last.liveBytes())
 	}
 	c.compaction.h = c.Manager.Epochs.Register()
+	c.compaction.h.SetPriority(arena.Shrink)
 	return c
 }
 

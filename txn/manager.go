@@ -40,10 +40,6 @@ type Config struct {
 	// reports whether another try may find memory. Nothing is pinned or latched.
 	Relieve func() bool
 
-	// MemoryLimit says that the arena has a limit, so that room for deletes has
-	// to be kept back.
-	MemoryLimit bool
-
 	// Trace says that it is noted where transactions begin.
 	Trace bool
 
@@ -58,14 +54,13 @@ type Manager struct {
 	Config
 	Garbage Queue
 
-	entered    enteredKeys
-	tombstones tombstones
-	table      atomic.Pointer[sessionTable]
-	grow       sync.Mutex
-	watch      sync.Mutex    // guards what is seen of the sessions
-	horizon    atomic.Uint64 // published, see eachSnapshot
-	closed     atomic.Bool
-	owners     atomic.Uint64
+	entered enteredKeys
+	table   atomic.Pointer[sessionTable]
+	grow    sync.Mutex
+	watch   sync.Mutex    // guards what is seen of the sessions
+	horizon atomic.Uint64 // published, see eachSnapshot
+	closed  atomic.Bool
+	owners  atomic.Uint64
 
 	logged    atomic.Uint64
 	commits   atomic.Uint64
@@ -87,7 +82,6 @@ func NewManager(c Config) *Manager {
 	m := &Manager{Config: c}
 	m.table.Store(&sessionTable{})
 	m.Garbage.init()
-	m.tombstones.wanted.Store(c.MemoryLimit)
 	if m.freezes() {
 		m.recent.init(c.Budget)
 	}

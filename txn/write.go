@@ -66,17 +66,12 @@ func (s *session) beginStatement() error {
 	return nil
 }
 
-// beginGrowth starts a statement that needs memory, unless what is left of it is
-// kept for those that make the database smaller: a delete needs room for a
-// tombstone and for a row that it brings online.
-func (s *session) beginGrowth() error {
-	if s.m.Arena.Low() {
-		return fmt.Errorf("%w: what is left is kept for deletes", fault.ErrMemoryLimit)
-	}
-	return s.beginStatement()
-}
+// shrinks says that a statement makes the database smaller, if not at once: it needs
+// room for a version and for a row that it brings online.
+func (s *session) shrinks() { s.h.SetPriority(arena.Shrink) }
 
 func (s *session) endStatement() {
+	s.h.SetPriority(arena.Growth)
 	s.h.Unpin()
 	s.mu.Unlock()
 }
@@ -103,7 +98,7 @@ func (c *Call) Insert(t *Table, row []byte) error {
 }
 
 func (s *session) insertOnce(t *Table, row []byte) error {
-	if err := s.beginGrowth(); err != nil {
+	if err := s.beginStatement(); err != nil {
 		return err
 	}
 	defer s.endStatement()
@@ -121,7 +116,7 @@ func (c *Call) Update(t *Table, row []byte) (found bool, err error) {
 }
 
 func (s *session) updateOnce(t *Table, row []byte) (found bool, err error) {
-	if err := s.beginGrowth(); err != nil {
+	if err := s.beginStatement(); err != nil {
 		return false, err
 	}
 	defer s.endStatement()
@@ -138,7 +133,7 @@ func (c *Call) Upsert(t *Table, row []byte) error {
 }
 
 func (s *session) upsertOnce(t *Table, row []byte) error {
-	if err := s.beginGrowth(); err != nil {
+	if err := s.beginStatement(); err != nil {
 		return err
 	}
 	defer s.endStatement()
@@ -163,6 +158,7 @@ func (s *session) deleteOnce(t *Table, key []byte) (found bool, err error) {
 		return false, err
 	}
 	defer s.endStatement()
+	s.shrinks()
 	ordinal, found, err := s.locate(t, 0, key)
 	if !found || err != nil {
 		return false, err
@@ -212,7 +208,6 @@ func (s *session) insert(t *Table, row []byte) error {
 
 // installNew puts the first version of a row into a fresh slot.
 func (s *session) installNew(t *Table, row []byte) (ordinal uint64, ref arena.Ref, err error) {
-	s.m.tombstones.keepBack(s.m.Arena, s.h.Shard(), keptTombstones)
 	if ordinal, err = t.IDs.Alloc(s.h.Shard()); err != nil {
 		return 0, 0, err
 	}
@@ -235,6 +230,9 @@ func (s *session) update(t *Table, row []byte) (found bool, err error) {
 	if !found || err != nil {
 		return false, err
 	}
+	if len(row) < len(s.row) {
+		s.shrinks()
+	}
 	return true, s.replace(t, ordinal, 0, row)
 }
 
@@ -242,7 +240,7 @@ func (s *session) update(t *Table, row []byte) (found bool, err error) {
 // slot: errMoved says that the slot holds something else by now. entry is the
 // place of the row in the write set.
 func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry int, flags uint32, row []byte) (arena.Ref, error) {
-	ref, err := s.allocVersion(flags, len(row))
+	ref, err := s.m.Arena.Alloc(s.h.Shard(), headerBytes+len(row))
 	if err != nil {
 		return 0, err
 	}
@@ -258,13 +256,6 @@ func (s *session) install(t *Table, ordinal uint64, head indirection.Word, entry
 		return 0, err
 	}
 	return ref, nil
-}
-
-func (s *session) allocVersion(flags uint32, payload int) (arena.Ref, error) {
-	if flags&flagTombstone != 0 {
-		return s.allocTombstone()
-	}
-	return s.m.Arena.Alloc(s.h.Shard(), headerBytes+payload)
 }
 
 // replace puts a new version (or a tombstone) over the row that locate has

@@ -37,7 +37,7 @@ type rung struct {
 // part, from 0.5 to 1.
 func NewBuilder(c Config, fill float64) (*Builder, error) {
 	t := newTree(c)
-	root, err := t.newNode(0)
+	root, err := t.newNode(c.Shard)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (b *Builder) flushLeaf(r *rung) error {
 
 // newNode makes a node of the first n entries of the rung.
 func (b *Builder) newNode(r *rung, n int) (guard, error) {
-	g, err := b.tree.newNode(0)
+	g, err := b.tree.newNode(b.tree.shard)
 	if err == nil {
 		g.rewrite(&r.items, r.level, 0, n, r.link)
 	}
@@ -272,7 +272,7 @@ func (b *Builder) freeRung(r *rung) error {
 // keepLong stores a long key out of line.
 func (b *Builder) keepLong(key []byte, e *item) error {
 	var pages []guard
-	err := b.tree.keepLong(0, &pages, key, e)
+	err := b.tree.keepLong(b.tree.shard, &pages, key, e)
 	for i := range pages {
 		if err != nil {
 			b.tree.discard(0, &pages[i])

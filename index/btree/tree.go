@@ -17,6 +17,7 @@ type Config struct {
 	Arena *arena.Arena
 	Store Store  // node table; nil = child words are arena addresses
 	Owner uint32 // with a store: the owner that nodes in memory name
+	Shard uint32 // of the arena, for the nodes that a Builder makes
 	Table string // for errors
 	Index string // for errors
 }
@@ -28,6 +29,7 @@ type Tree struct {
 	arena *arena.Arena
 	store Store
 	owner uint64        // in the place where nodes have it
+	shard uint32        // Config.Shard
 	root  atomic.Uint64 // child word of the root, the same node for the life of the tree
 	table string
 	index string
@@ -41,7 +43,7 @@ var _ index.Index = (*Tree)(nil)
 // New returns an empty tree. The error is fault.ErrMemoryLimit or the store's.
 func New(c Config) (*Tree, error) {
 	t := newTree(c)
-	root, err := t.newNode(0)
+	root, err := t.newNode(arena.Checkpoint.Shard(0)) // there is one a tree, and no checkpoint without it
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func Open(c Config, root NodeID, entries, nodes int64) *Tree {
 }
 
 func newTree(c Config) *Tree {
-	return &Tree{arena: c.Arena, store: c.Store, owner: uint64(c.Owner) << ownerShift, table: c.Table, index: c.Index}
+	return &Tree{arena: c.Arena, store: c.Store, owner: uint64(c.Owner) << ownerShift, shard: c.Shard, table: c.Table, index: c.Index}
 }
 
 // Root returns the id of the root, which is fixed, for Open.

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
@@ -37,7 +38,7 @@ type Config struct {
 	// 0 = no limit.
 	Limit int64
 	// OnMark is called whenever one more span is taken above the mark of
-	// SetMarks, with a lock held: it must not wait, nor use the arena.
+	// SetMark, with a lock held: it must not wait, nor use the arena.
 	OnMark func()
 	// Shards is rounded up to a power of two, at most 64. 0 = twice
 	// GOMAXPROCS.
@@ -56,8 +57,8 @@ type Stats struct {
 // called concurrently.
 type Arena struct {
 	table   table
-	mask    uint32 // number of shards - 1
-	shards  []shard
+	mask    uint32  // number of shards for everybody - 1
+	shards  []shard // those, and behind them one for each priority above Growth
 	classes [classCount]class
 	_       [lineSize]byte // everything above is only read in the long run
 	heap    heap
@@ -71,9 +72,10 @@ func New(c Config) *Arena {
 		n = 2 * runtime.GOMAXPROCS(0)
 	}
 	n = 1 << bits.Len(uint(min(n, maxShards)-1))
-	a := &Arena{mask: uint32(n - 1), shards: make([]shard, n)}
+	a := &Arena{mask: uint32(n - 1), shards: make([]shard, n+int(priorities)-1)}
 	for i := range a.shards {
 		a.shards[i].id = uint32(i)
+		a.shards[i].priority = Priority(max(0, i-n+1))
 	}
 	makeClasses(&a.classes)
 	a.heap.init(&a.table, c)
@@ -82,11 +84,12 @@ func New(c Config) *Arena {
 
 // Alloc returns a block of size bytes with undefined content. Callers with
 // different shard numbers (taken modulo the number of shards) disturb each
-// other least. The error is fault.ErrMemoryLimit where the limit or the system
-// allows no more, fault.ErrRowTooLarge above MaxBlock.
+// other least; Priority.Shard gives such a number a priority. The error is
+// fault.ErrMemoryLimit where the limit, the reserve or the system allows no more,
+// fault.ErrRowTooLarge above MaxBlock.
 func (a *Arena) Alloc(shard uint32, size int) (Ref, error) {
 	if uint(size) > maxSmall {
-		return a.allocLarge(size)
+		return a.allocLarge(priorityOf(shard), size)
 	}
 	return a.allocSmall(shard, size, &a.classes[classOf(size)])
 }
@@ -111,7 +114,14 @@ func (a *Arena) AllocStable(shard uint32) (Ref, error) {
 func (a *Arena) NewOwner() uint32 { return a.owners.Add(1) }
 
 func (a *Arena) allocSmall(shard uint32, size int, c *class) (Ref, error) {
-	s := &a.shards[shard&a.mask&c.shardMask]
+	r, err := a.allocFrom(&a.shards[shard&a.mask&c.shardMask], size, c)
+	if p := priorityOf(shard); err != nil && p != Growth && errors.Is(err, fault.ErrMemoryLimit) {
+		return a.allocFrom(a.reserve(p), size, c)
+	}
+	return r, err
+}
+
+func (a *Arena) allocFrom(s *shard, size int, c *class) (Ref, error) {
 	s.latch.lock()
 	r := s.take(c)
 	if r == 0 {
@@ -186,22 +196,17 @@ func (a *Arena) Trim() {
 	a.heap.shrink(0, pagesPerChunk)
 }
 
-// SetMarks says that keep bytes of Config.Limit are left, at least, while Low says
-// no, and from how many bytes in spans on Config.OnMark is called. 0 = never.
-func (a *Arena) SetMarks(keep, mark int64) {
+// SetMark says from how many bytes in spans on Config.OnMark is called. 0 = never.
+func (a *Arena) SetMark(mark int64) {
 	a.heap.mu.Lock()
 	defer a.heap.mu.Unlock()
-	a.heap.keep, a.heap.mark = keep, mark
-	a.heap.take(0)
+	a.heap.mark = mark
 }
 
 // Thin gives free pages back that lie between blocks, but for the stock: Reserved
 // comes closer to InUse. Their next use costs page faults, and the chunks get no
 // huge pages any more until they have been wholly free.
 func (a *Arena) Thin() { a.heap.thin() }
-
-// Low reports whether less than Config.Keep bytes are left for new spans.
-func (a *Arena) Low() bool { return a.heap.low.Load() }
 
 // Stats returns the present state: exact when no Alloc or Free is running.
 func (a *Arena) Stats() Stats {
@@ -220,11 +225,11 @@ func (a *Arena) Stats() Stats {
 // blocks may be used during or after it, except for another Close.
 func (a *Arena) Close() error { return a.heap.close() }
 
-func (a *Arena) allocLarge(size int) (Ref, error) {
+func (a *Arena) allocLarge(p Priority, size int) (Ref, error) {
 	if size < 0 || size > MaxBlock {
 		return 0, fmt.Errorf("arena: block of %d bytes, limit %d: %w", size, MaxBlock, fault.ErrRowTooLarge)
 	}
-	r, err := a.heap.allocLarge(size)
+	r, err := a.heap.allocLarge(p, size)
 	if invariants.Enabled && err == nil {
 		poison(a.Bytes(r, size))
 	}

@@ -23,6 +23,7 @@ type chunkRecord struct {
 	next    uint32 // in the list of chunks with the same longest run: number + 1
 	prev    uint32
 	longest uint32 // run of free pages; 0 = the chunk is in no list
+	inRuns  uint32 // free pages in long runs, see pageSet.inRuns
 	kind    kind
 }
 

@@ -28,6 +28,9 @@ func (h *heap) convert(chunk Ref, c *chunkRecord, k kind) {
 
 // relist moves a chunk whose set of free pages has changed to its list.
 func (h *heap) relist(chunk Ref, c *chunkRecord) {
+	inRuns := uint32(c.free.inRuns())
+	h.runs += int(inRuns) - int(c.inRuns)
+	c.inRuns = inRuns
 	longest := uint32(c.free.longest())
 	if longest == c.longest {
 		return

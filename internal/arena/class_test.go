@@ -44,3 +44,11 @@ func TestClassGeometry(t *testing.T) {
 		}
 	}
 }
+
+func TestSpansFitIntoRuns(t *testing.T) {
+	for i := range classCount {
+		if c := makeClass(i); c.size <= maxSharded {
+			require.LessOrEqual(t, int(c.pages), minRun, "class %d", i)
+		}
+	}
+}

@@ -96,6 +96,16 @@
 // the first has small ones, so that opening a database touches little memory
 // and never waits for a huge page.
 //
+// # Reserve
+//
+// At the limit, what makes room needs memory first: a delete for a tombstone and the
+// row that it stands on, the removal of an index entry for a copy of a node, a
+// checkpoint for a tree that takes the place of the one that it writes. So a part of
+// the limit is kept for those (SetReserve), by Priority, which comes with the number
+// of a shard. Kept are whole runs of free pages; who may use them has a shard of its
+// own there, so that nothing of their spans goes to others. Above Growth the common
+// spans are tried first: the reserve costs nothing while there is room.
+//
 // # Test builds
 //
 // Under the race detector chunks come from the Go heap, because it sees

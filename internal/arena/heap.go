@@ -16,23 +16,24 @@ type heap struct {
 	table     *table
 	limit     int64
 	onMark    func()
-	low       atomic.Bool  // less than keep is left
 	inUse     atomic.Int64 // of large blocks
 	requested atomic.Int64
 
 	mu        sync.Mutex
-	keep      int64 // see SetMarks, as for mark
-	mark      int64
+	mark      int64           // see SetMark
+	kept      [priorities]int // pages that each priority leaves, see SetReserve
 	rooms     [kinds]roomList
 	chunks    int       // chunks in use
 	empty     int       // those of passing blocks that are wholly free
 	taken     int       // pages in spans
+	runs      int       // pages of the chunks in use that are free and in long runs
 	freePages int       // in the chunks in use, but for those of lasting blocks
 	absent    int       // of them, pages whose memory was given back
 	aside     int       // free pages of lasting blocks whose memory was given back
 	reserved  int64     // bytes of the chunks in use or on their way, without parked spans
 	vacant    []Ref     // chunks whose memory was given back
 	parked    Ref       // first span of stable blocks whose memory was given back
+	parkedLen int64     // bytes of those
 	preparing bool      // prepare runs
 	progress  sync.Cond // prepare has added a chunk or has ended
 	closed    bool
@@ -44,22 +45,22 @@ func (h *heap) init(t *table, c Config) {
 }
 
 // allocSpan returns a span of free blocks that belongs to owner.
-func (h *heap) allocSpan(c *class, owner uint32) (Ref, error) {
-	base := h.unpark(c)
+func (h *heap) allocSpan(c *class, owner *shard) (Ref, error) {
+	base := h.unpark(c, owner.priority)
 	if base == 0 {
 		var err error
-		if base, err = h.alloc(int(c.pages), c.index, c.kind); err != nil {
+		if base, err = h.alloc(owner.priority, int(c.pages), c.index, c.kind); err != nil {
 			return 0, err
 		}
 	}
-	h.table.span(base).format(c, h.table, base, owner)
+	h.table.span(base).format(c, h.table, base, owner.id)
 	return base, nil
 }
 
 // allocLarge returns a block of whole pages.
-func (h *heap) allocLarge(size int) (Ref, error) {
+func (h *heap) allocLarge(p Priority, size int) (Ref, error) {
 	pages := (size + pageSize - 1) >> pageShift
-	base, err := h.alloc(pages, largeClass, passing)
+	base, err := h.alloc(p, pages, largeClass, passing)
 	if err != nil {
 		return 0, err
 	}
@@ -75,23 +76,21 @@ func (h *heap) freeLarge(base Ref, size int) {
 }
 
 // alloc takes a run of pages and sets up its records.
-func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
+func (h *heap) alloc(p Priority, pages int, class uint8, k kind) (Ref, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	chunk, found := h.find(pages, k)
-	for !found {
-		if err := h.grow(); err != nil {
-			if chunk, found = h.findAny(pages); !found {
-				return 0, err
-			}
-			break
-		}
-		chunk, found = h.find(pages, k)
+	chunk, err := h.room(p, pages, k)
+	if err != nil {
+		return 0, err
 	}
 	hd := h.table.header(chunk)
 	c := hd.chunkRecord()
 	first := c.free.findRun(pages)
 	c.free.removeRun(first, pages)
+	if h.kept[p] > 0 && h.inRuns()-int(c.inRuns)+c.free.inRuns() < h.kept[p] {
+		c.free.addRun(first, pages)
+		return 0, h.errReserve(p)
+	}
 	h.countAbsent(c, -hd.present(first, pages))
 	h.countFree(c, -pages)
 	h.relist(chunk, c)
@@ -101,14 +100,35 @@ func (h *heap) alloc(pages int, class uint8, k kind) (Ref, error) {
 	return chunk | Ref(first)<<pageShift, nil
 }
 
+// room returns a chunk with a run of free pages.
+func (h *heap) room(p Priority, pages int, k kind) (Ref, error) {
+	chunk, found := h.find(pages, k)
+	for !found {
+		err := h.growFor(p, pages)
+		if err != nil {
+			if chunk, found = h.findAny(pages); !found {
+				return 0, err
+			}
+			break
+		}
+		chunk, found = h.find(pages, k)
+	}
+	return chunk, nil
+}
+
+// growFor is grow unless the pages to be taken from the new chunk are kept.
+func (h *heap) growFor(p Priority, pages int) error {
+	if h.kept[p] > 0 && h.inRuns()-max(pages, minRun) < h.kept[p] {
+		return h.errReserve(p)
+	}
+	return h.grow()
+}
+
 // take counts pages that go into a span, or come back.
 func (h *heap) take(pages int) {
 	h.taken += pages
 	if pages > 0 && h.mark > 0 && int64(h.taken)<<pageShift > h.mark {
 		h.onMark()
-	}
-	if h.keep > 0 {
-		h.low.Store(h.limit/ChunkSize*(pagesPerChunk-1)-int64(h.taken) < h.keep>>pageShift)
 	}
 }
 
@@ -181,13 +201,14 @@ func (h *heap) park(base Ref) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sp.next, h.parked = h.parked, base
+	h.parkedLen += int64(sp.pages) << pageShift
 	h.reserved -= int64(sp.pages) << pageShift
 	h.take(-int(sp.pages))
 }
 
-// unpark takes a parked span into use again; 0 = there is none, or the limit
-// forbids it. Only stable blocks have any.
-func (h *heap) unpark(c *class) Ref {
+// unpark takes a parked span into use again; 0 = there is none, or the limit or
+// the reserve forbids it. Only stable blocks have any.
+func (h *heap) unpark(c *class, p Priority) Ref {
 	if c.index != stableClass {
 		return 0
 	}
@@ -195,6 +216,11 @@ func (h *heap) unpark(c *class) Ref {
 	defer h.mu.Unlock()
 	base, size := h.parked, int64(c.pages)<<pageShift
 	if base == 0 || h.limit > 0 && h.reserved+size > h.limit {
+		return 0
+	}
+	h.parkedLen -= size
+	if h.kept[p] > 0 && h.inRuns() < h.kept[p] {
+		h.parkedLen += size
 		return 0
 	}
 	h.parked = h.table.span(base).next
@@ -250,6 +276,7 @@ func (h *heap) takeEmpty(keep, spare int) Ref {
 	h.absent -= hd.present(1, pagesPerChunk-1)
 	h.unlink(hd.chunkRecord())
 	h.chunks--
+	h.runs -= pagesPerChunk - 1
 	h.freePages -= pagesPerChunk - 1
 	return chunk
 }
@@ -394,6 +421,6 @@ func (h *heap) close() error {
 	}
 	h.table.reset()
 	h.rooms = [kinds]roomList{}
-	h.reserved, h.chunks, h.parked, h.absent, h.aside = 0, 0, 0, 0, 0
+	h.reserved, h.chunks, h.parked, h.parkedLen, h.absent, h.aside, h.runs = 0, 0, 0, 0, 0, 0, 0
 	return errors.Join(errs...)
 }

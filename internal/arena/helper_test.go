@@ -77,6 +77,8 @@ func validate(t *testing.T, a *Arena) {
 	require.Empty(t, v.parked, "parked spans that no chunk has")
 	require.Equal(t, a.heap.chunks, v.chunks, "chunks in use")
 	require.Equal(t, int64(v.chunks)*ChunkSize-parked, a.heap.reserved)
+	require.Equal(t, parked, a.heap.parkedLen)
+	require.Equal(t, a.heap.runs, v.runs, "free pages in long runs")
 	require.Equal(t, a.heap.freePages, v.free, "free pages")
 	require.Equal(t, a.heap.absent, v.absent, "free pages that are not in memory")
 	require.Equal(t, a.heap.aside, v.aside, "those of lasting blocks")
@@ -90,7 +92,7 @@ type validator struct {
 	listed, vacant      map[Ref]bool
 	parked              map[Ref]bool
 	chunks, free, empty int
-	absent, aside       int
+	absent, aside, runs int
 	inUse               int64
 }
 
@@ -121,6 +123,8 @@ func (v *validator) chunk(chunk Ref) {
 		free, absent = new(int), &v.aside // not part of the stock
 	}
 	require.Equal(v, int(c.longest), c.free.longest())
+	require.Equal(v, int(c.inRuns), c.free.inRuns())
+	v.runs += int(c.inRuns)
 	for page := 1; page < pagesPerChunk; {
 		if c.free[page>>6]>>(page&63)&1 == 1 {
 			*free++

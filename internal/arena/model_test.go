@@ -75,17 +75,22 @@ type model struct {
 	stable           map[Ref]bool // freed stable blocks
 }
 
-func (m *model) alloc() {
-	size := randomSize(m.rng)
+func (m *model) alloc() { require.NoError(m, m.tryAlloc()) }
+
+func (m *model) tryAlloc() (err error) {
+	size, shard := randomSize(m.rng), Growth.Shard(m.rng.Uint32())
 	b := block{size: size, tag: m.rng.Uint64()}
 	switch n := m.rng.IntN(8); {
 	case n == 0:
 		b.size, b.kept = StableBlock, true
-		b.ref = mustAllocStable(m, m.arena, m.rng.Uint32())
+		b.ref, err = m.arena.AllocStable(shard)
 	case n < 3 && size <= maxSmall:
-		b.ref = mustAllocLasting(m, m.arena, m.rng.Uint32(), size)
+		b.ref, err = m.arena.AllocLasting(shard, size)
 	default:
-		b.ref = mustAlloc(m, m.arena, m.rng.Uint32(), size)
+		b.ref, err = m.arena.Alloc(shard, size)
+	}
+	if err != nil {
+		return err
 	}
 	m.checkPlace(b)
 	b.write(m.arena)
@@ -94,6 +99,7 @@ func (m *model) alloc() {
 	m.requested += int64(b.size)
 	require.False(m, m.stable[b.ref] && !b.kept, "memory of a stable block is another one's")
 	delete(m.stable, b.ref)
+	return nil
 }
 
 func (m *model) checkPlace(b block) {

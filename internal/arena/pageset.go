@@ -51,13 +51,31 @@ func (s *pageSet) longest() int {
 	return most
 }
 
-// findRun returns the start of the first run of at least n. There is one.
-func (s *pageSet) findRun(n int) int {
-	for i := s.next(0); ; {
+// minRun is the length of a run into which spans of blocks of up to 4 KiB fit.
+const minRun = 4
+
+// inRuns returns how many pages are in runs of at least minRun.
+func (s *pageSet) inRuns() (n int) {
+	for i := s.next(0); i < pagesPerChunk; {
 		end := s.nextGap(i)
-		if end-i >= n {
-			return i
+		if end-i >= minRun {
+			n += end - i
 		}
 		i = s.next(end)
 	}
+	return n
+}
+
+// findRun returns the start of the shortest run of at least n, the first of those.
+// There is one.
+func (s *pageSet) findRun(n int) (first int) {
+	least := pagesPerChunk
+	for i := s.next(0); i < pagesPerChunk; {
+		end := s.nextGap(i)
+		if end-i >= n && end-i < least {
+			first, least = i, end-i
+		}
+		i = s.next(end)
+	}
+	return first
 }

@@ -36,20 +36,28 @@ func fill(b []bool, v bool) {
 }
 
 func comparePageSet(t *testing.T, set *pageSet, model *[pagesPerChunk]bool) {
-	starts := map[int]int{} // first run of at least this length
-	run := 0
-	for i, in := range model {
-		if !in {
-			run = 0
-			continue
+	runs := map[int]int{} // first run of this length
+	longest, inRuns := 0, 0
+	for i := 0; i < pagesPerChunk; {
+		end := search(model, i, false)
+		if n := end - i; n > 0 {
+			if _, ok := runs[n]; !ok {
+				runs[n] = i
+			}
+			longest = max(longest, n)
+			if n >= minRun {
+				inRuns += n
+			}
 		}
-		run++
-		if _, ok := starts[run]; !ok {
-			starts[run] = i - run + 1
-		}
+		i = search(model, end, true)
 	}
-	require.Equal(t, len(starts), set.longest())
-	for n, first := range starts {
+	require.Equal(t, longest, set.longest())
+	require.Equal(t, inRuns, set.inRuns())
+	first := 0
+	for n := longest; n > 0; n-- {
+		if at, ok := runs[n]; ok {
+			first = at
+		}
 		require.Equal(t, first, set.findRun(n))
 	}
 	for from := range pagesPerChunk {

@@ -11,6 +11,7 @@ import (
 type shard struct {
 	latch     latch
 	id        uint32
+	priority  Priority // of what it allocates at the limit
 	inUse     int64
 	requested int64
 	open      [classCount]open
@@ -147,7 +148,7 @@ func (a *Arena) acquire(s *shard, c *class) (Ref, error) {
 	if base := a.steal(s, c); base != 0 {
 		return base, nil
 	}
-	base, err := a.heap.allocSpan(c, s.id)
+	base, err := a.heap.allocSpan(c, s)
 	if invariants.Enabled && err == nil {
 		a.poisonSpan(c, base)
 	}

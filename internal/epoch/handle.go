@@ -84,8 +84,12 @@ func (h *Handle) makeWay() {
 // Pinned tells whether the handle is pinned.
 func (h *Handle) Pinned() bool { return h.pinned.Load() != 0 }
 
-// Shard is the handle's number, to be passed to the arena.
+// Shard is the handle's number with its priority, to be passed to the arena.
 func (h *Handle) Shard() uint32 { return h.shard }
+
+// SetPriority says what the memory is for that the handle's user takes from now on:
+// arena.Growth at first.
+func (h *Handle) SetPriority(p arena.Priority) { h.shard = p.Shard(h.shard) }
 
 // Retire frees a block of the arena, allocated with the size, once no pin that
 // exists now can hold it. The caller has just made it unreachable for pins
@@ -130,7 +134,7 @@ func (h *Handle) reclaim(now uint64) int {
 
 func (h *Handle) free(blocks []retired) {
 	for _, b := range blocks {
-		h.domain.arena.Free(h.shard, b.ref, int(b.size))
+		h.domain.arena.Free(0, b.ref, int(b.size))
 	}
 }
 
