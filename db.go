@@ -282,6 +282,9 @@ type (
 // not end earlier.
 const closeGrace = time.Second
 
+// settleGrace is how long it then works off what they have left behind.
+const settleGrace = time.Second
+
 // Close waits a second for open transactions, ends those that remain, writes a
 // last checkpoint and releases everything. It returns ErrOpenTransactions if it
 // had to end some, with an OpenTransactionsError that says which; ErrReadOnly if
@@ -340,12 +343,22 @@ func (db *DB) lastCheckpoint(ctx context.Context) error {
 	}
 	err := db.log.Flush(ctx)
 	if err == nil {
+		db.settle(ctx)
 		_, err = db.checkpointer.Run(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("last checkpoint: %w", err)
 	}
 	return nil
+}
+
+// settle works off the garbage of the last transactions, unless it is much: a next
+// life that writes at once can use the identities of deleted rows only if it has no
+// suspects to look at first.
+func (db *DB) settle(ctx context.Context) {
+	short, cancel := context.WithTimeout(ctx, settleGrace)
+	defer cancel()
+	db.collector.Settle(short)
 }
 
 func (db *DB) awaitTransactions(ctx context.Context) {

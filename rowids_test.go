@@ -38,7 +38,6 @@ func TestRowIDsOfEarlierLives(t *testing.T) {
 						require.NoError(t, items.Delete(tx, &item{ID: id}))
 					}
 				})
-				settle(t, db)
 				require.NoError(t, db.Close(t.Context()))
 			}
 		})

@@ -92,7 +92,7 @@ func (e *Error) readAgain() bool {
 	if strings.Contains(e.Stack, "logstream.(*window).loadSectors(") {
 		return false
 	}
-	for _, reader := range []string{"txn.(*ahead).", "gc.(*Collector).sweep(", "logstream.(*decoder).run(", "logstream.(*window).load("} {
+	for _, reader := range []string{"txn.(*ahead).", "gc.(*Collector).sweep(", "logstream.(*decoder).run(", "logstream.(*decoder).begin(", "logstream.(*window).load("} {
 		if strings.Contains(e.Stack, reader) {
 			return true
 		}
