@@ -144,12 +144,9 @@ func (db *DB) start() {
 		return
 	}
 	finders := db.ordinalFinders()
-	if db.collector.Backlog() == 0 {
-		offer(finders)
-	}
+	offer(finders)
 	db.background.Go(func() {
 		db.collector.Settle(ctx) // suspects that recovery brought along
-		offer(finders)
 		for _, f := range finders {
 			f.findMany(ctx)
 		}

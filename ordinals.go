@@ -16,9 +16,9 @@ const (
 )
 
 // ordinalFinder looks up the ordinals of a table that recovery found free. It
-// walks the array once, and pages that are written before it has come to them
-// are left to a later Open; so it runs in the background early, and allocators
-// ask it before they take fresh ordinals.
+// walks the array once, and pages that are written in this life before it has come
+// to them are left to a later Open, but for those that replay has written too. So it
+// runs in the background early, and allocators ask it before they take fresh ordinals.
 type ordinalFinder struct {
 	db    *DB
 	table *txn.Table
@@ -41,8 +41,10 @@ func (db *DB) ordinalFinders() []*ordinalFinder {
 	return finders
 }
 
-// offer lets the allocators use the finders: when the suspects that recovery
-// brought along are worked off, and with them those of the free ordinals.
+// offer lets the allocators use the finders. That entries may name a free ordinal
+// which are suspects still is no matter: with its new row the ordinal is like
+// that of a row that was updated, whose old key is a suspect. (Garbage of this life
+// is different: it has pieces that free the ordinal, which must come last.)
 func offer(finders []*ordinalFinder) {
 	for _, f := range finders {
 		f.table.IDs.SetSource(func() bool { return f.find() > 0 })

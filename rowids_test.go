@@ -1,6 +1,7 @@
 package rekindle_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -41,5 +42,57 @@ func TestRowIDsOfEarlierLives(t *testing.T) {
 				require.NoError(t, db.Close(t.Context()))
 			}
 		})
+	}
+}
+
+var shortLives = flag.Int("rowids.lives", 8, "lives of TestRowIDsOfShortLives")
+
+// TestRowIDsOfShortLives: lives that end by a crash, with all that they did in the
+// log alone, or with a checkpoint in between, need no more row identities either.
+func TestRowIDsOfShortLives(t *testing.T) {
+	const rows = 1000
+	ends := []string{"killed", "closed", "checkpoint, killed", "rows stay, killed"}
+	for _, strategy := range rekindle.IndexStrategies() {
+		for _, end := range ends {
+			t.Run(strategy+"/"+end, func(t *testing.T) {
+				fs := vfs.NewMem()
+				var early int64
+				for life := range *shortLives {
+					db, items := openItems(t, fs, rekindle.Options{CheckpointBytes: -1, IndexStrategy: strategy})
+					each := func(do func(tx *rekindle.Tx, row *item) error) {
+						for first := int64(0); first < rows; first += 100 {
+							update(t, db, func(tx *rekindle.Tx) {
+								for id := first; id < first+100; id++ {
+									require.NoError(t, do(tx, &item{ID: id, Name: fmt.Sprint(id)}))
+								}
+							})
+						}
+					}
+					if end == "rows stay, killed" && life > 0 {
+						each(items.Delete)
+						settle(t, db)
+					}
+					each(items.Insert)
+					high := db.Stats().RowIDHighWater
+					if life == 1 {
+						early = high
+					}
+					if life > 1 {
+						require.LessOrEqual(t, high, early+512, "life %d", life)
+					}
+					if end == "checkpoint, killed" {
+						require.NoError(t, db.Checkpoint(t.Context()))
+					}
+					if end != "rows stay, killed" {
+						each(items.Delete)
+					}
+					crashed := fs.CrashClone(nil, vfs.Kill)
+					require.NoError(t, db.Close(t.Context()))
+					if end != "closed" {
+						fs = crashed
+					}
+				}
+			})
+		}
 	}
 }

@@ -29,7 +29,8 @@ type Array struct {
 
 	newest   atomic.Pointer[base]    // nil: the array began empty, and there was no checkpoint
 	bases    [2]atomic.Pointer[base] // it and, for a moment, the one before
-	opened   span                    // of the image that the array began with
+	opened   span                    // of the image that the array began with, and of replay
+	noted    map[uint64]emptySlots   // by page, see NoteFree
 	inMemory atomic.Int64            // pages in the arena
 
 	domain  *epoch.Domain

@@ -1,5 +1,11 @@
 package indirection
 
+import (
+	"encoding/binary"
+
+	"github.com/rekindledb/rekindle/internal/arena"
+)
+
 // FreeOrdinals calls fn for ordinals below the high-water mark that are empty in
 // the image, ascending from from on, and returns where to go on; HighWater says
 // that there are no more. It goes page by page and stops after the page in which
@@ -13,15 +19,17 @@ func (im *Image) FreeOrdinals(from uint64, max int, fn func(ordinal uint64)) (ne
 }
 
 // FreeOrdinals finds ordinals for the allocator after a restart. It is like
-// Image.FreeOrdinals for the image that the array was opened from, but leaves
-// out pages that were written since.
+// Image.FreeOrdinals for the image that the array was opened from, but of pages
+// that were written since it has only what NoteFree has noted. One goroutine at a
+// time calls it.
 //
 // An ordinal that is empty in the image of a page that nobody has written is
 // free, and the allocator does not know it yet: a row's slot is written when
 // the row comes and when it goes. So one walk while the array is in use gives
 // no ordinal twice and none that is in use, provided that fresh ordinals come
 // from the array's HighWater after replay or above. Newer images have such a page
-// as the first one has it.
+// as the first one has it. What was empty when NoteFree looked is free for the same
+// reason, whatever has become of the rest of its page.
 func (x *Array) FreeOrdinals(from uint64, max int, fn func(ordinal uint64)) (next uint64, err error) {
 	if x.opened.high == 0 {
 		return from, nil
@@ -29,6 +37,63 @@ func (x *Array) FreeOrdinals(from uint64, max int, fn func(ordinal uint64)) (nex
 	s := scanner{x: x, handle: x.takeHandle()}
 	defer x.returnHandle(s.handle)
 	return x.opened.walkFree(from, max, s.readRoom, fn)
+}
+
+// emptySlots is the set of the empty slots of a page.
+type emptySlots [PageSlots / 64]uint64
+
+// NoteFree remembers the empty slots of the pages in the arena for FreeOrdinals.
+// It is called once, after replay, which has put them there, and before anybody
+// else uses the array. A row that is there now, and goes later, is not among them:
+// whoever removes it tells the allocator.
+func (x *Array) NoteFree() {
+	high := x.HighWater()
+	d := x.dir.Load()
+	for i := range d.blocks {
+		block := arena.Ref(d.blocks[i].Load())
+		if block == 0 {
+			continue
+		}
+		first := (d.first + uint64(i)) * piaPages
+		for page := first; page < first+piaPages; page++ {
+			if state := x.pageWord(block, page).Load(); inArena(state) {
+				x.noteFree(page, arena.Ref(state))
+			}
+		}
+	}
+	if x.opened.high == 0 {
+		x.opened.first = max(d.first<<piaShift, 1)
+	}
+	x.opened.high = high
+}
+
+func (x *Array) noteFree(page uint64, ref arena.Ref) {
+	var empty emptySlots
+	for slot := range uint64(PageSlots) {
+		if x.slot(ref, slot).Load() == 0 {
+			empty[slot/64] |= 1 << (slot % 64)
+		}
+	}
+	if empty == (emptySlots{}) {
+		return
+	}
+	if x.noted == nil {
+		x.noted = map[uint64]emptySlots{}
+	}
+	x.noted[page] = empty
+}
+
+// takeNoted fills a page with 0 where the page is noted to be empty, and forgets it.
+func (x *Array) takeNoted(page uint64, dst *[pageBytes]byte) bool {
+	empty, ok := x.noted[page]
+	if !ok {
+		return false
+	}
+	delete(x.noted, page)
+	for slot := range PageSlots {
+		binary.LittleEndian.PutUint64(dst[slot*wordBytes:], ^empty[slot/64]>>(slot%64)&1)
+	}
+	return true
 }
 
 // span are the ordinals that an image knows of. Those below its first PIA are left
@@ -80,12 +145,15 @@ func (r *pageReader) readRoom(im *Image, page uint64, dst *[pageBytes]byte) (boo
 	return true, err
 }
 
-// readRoom is pageReader.readRoom for pages that nobody has written.
+// readRoom is pageReader.readRoom for pages that nobody has written, and for what is
+// noted.
 func (s *scanner) readRoom(page uint64, dst *[pageBytes]byte) (bool, error) {
 	s.handle.Pin()
 	defer s.handle.Unpin()
 	state, b := s.x.pageState(page)
 	switch {
+	case s.x.takeNoted(page, dst):
+		return true, nil
 	case state == 0:
 		clear(dst[:])
 		return true, nil

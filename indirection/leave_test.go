@@ -2,6 +2,7 @@ package indirection
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -519,4 +520,44 @@ func TestLeaveAtTheMemoryLimit(t *testing.T) {
 	r.inUse(t)
 	checkArray(t, r, x, s.model)
 	r.set(t, x, 7, logWord(1))
+}
+
+// What is empty after replay is found once, whatever becomes of its page, and nothing
+// that comes free later.
+func TestFreeOrdinalsAfterReplay(t *testing.T) {
+	s := pagedSeries(t, vfs.NewMem(), "/db")
+	for _, image := range []*Image{nil, s.image} {
+		r := newRig(t)
+		x := r.array(t, testTable, image)
+		model := map[uint64]Word{}
+		if image != nil {
+			maps.Copy(model, s.model)
+		}
+		replay := map[uint64]Word{1<<pageShift + 3: 0, 2<<pageShift + 9: logWord(3), 3 << pageShift: 0, 7<<piaShift + 700: logWord(4)}
+		for ordinal, w := range replay {
+			r.set(t, x, ordinal, w)
+			model[ordinal] = w
+		}
+		x.NoteFree()
+		r.set(t, x, 2<<pageShift+9, 0)
+		r.set(t, x, 7<<piaShift+700, 0)
+		got := map[uint64]bool{}
+		for from := uint64(1); from < x.HighWater(); {
+			next, err := x.FreeOrdinals(from, 100, func(ordinal uint64) {
+				require.False(t, got[ordinal], "ordinal %d twice", ordinal)
+				require.Zero(t, model[ordinal], "ordinal %d", ordinal)
+				got[ordinal] = true
+				if len(got)%50 == 0 {
+					r.set(t, x, ordinal, logWord(5)) // it is used at once
+				}
+			})
+			require.NoError(t, err)
+			from = next
+		}
+		for ordinal := range replay {
+			for o := max(1, ordinal&^(PageSlots-1)); o < ordinal|(PageSlots-1)+1; o++ {
+				require.Equal(t, model[o] == 0, got[o], "ordinal %d", o)
+			}
+		}
+	}
 }

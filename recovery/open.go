@@ -429,6 +429,9 @@ func (s *State) replay(ctx context.Context) error {
 		if err := t.array.SetBatch(0, t.changes); err != nil {
 			return err
 		}
+		if s.Strategy.Persistent() && !s.cfg.ReadOnly { // else nobody asks
+			t.array.NoteFree()
+		}
 	}
 	s.Tail = tail
 	s.Report.BytesDropped, s.Report.DropReason = tail.Dropped, tail.Reason
