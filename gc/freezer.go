@@ -113,6 +113,7 @@ func (f *Freezer) Run(ctx context.Context) {
 			if f.situation() != seen {
 				break
 			}
+			f.others() // which may have waited for a moment to pass
 		}
 		f.Wake() // nothing else may ask
 	}
