@@ -177,6 +177,7 @@ func (c *catalog) spec(t *txn.Table) func(number int) index.Spec {
 			Domain:     c.db.epochs,
 			FS:         c.db.opts.fs,
 			Logger:     c.db.opts.Logger,
+			Recovered:  c.db.recovered,
 		}
 	}
 }

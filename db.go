@@ -56,6 +56,7 @@ type DB struct {
 	background sync.WaitGroup
 	life       context.Context // ends when Close takes things down
 	stop       context.CancelFunc
+	recovered  chan struct{} // closed when Open has done what it needs memory for
 	closing    chan struct{} // holds a token while there is a Close under way
 	calls      sync.RWMutex  // read-locked by calls outside of transactions, locked by Close once closed is set
 	closed     atomic.Bool
@@ -87,7 +88,7 @@ func (db *DB) leave() { db.calls.RUnlock() }
 // ErrForeignFile or ErrMissingFile for files that cannot be used;
 // ErrInvalidOptions. A failed Open changes nothing in the directory.
 func Open(ctx context.Context, dir string, opts *Options) (_ *DB, err error) {
-	db := &DB{closing: make(chan struct{}, 1)}
+	db := &DB{closing: make(chan struct{}, 1), recovered: make(chan struct{})}
 	if db.opts, db.dir, err = opts.in(dir); err != nil {
 		return nil, err
 	}

@@ -128,6 +128,7 @@ func (db *DB) relieve() bool {
 func (db *DB) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	db.life, db.stop = ctx, cancel
+	close(db.recovered)
 	db.shareBudget()
 	db.growth.due = make(chan struct{}, 1)
 	db.growth.covered.Store(-db.state.Report.TailBytes)

@@ -52,6 +52,10 @@ type Spec struct {
 	Domain *epoch.Domain
 	FS     vfs.FS
 	Logger *slog.Logger // never nil
+
+	// Recovered is closed when the recovery that opens the index has ended, which
+	// must not lack memory for what an index only makes to be quicker. nil = it has.
+	Recovered <-chan struct{}
 }
 
 // FileInfo names a file of an index checkpoint as the manifest records it.

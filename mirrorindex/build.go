@@ -25,11 +25,19 @@ func (x *Index) Progress() Progress {
 type progress struct{ done, total atomic.Int64 }
 
 // startBuilding makes the mirror of a chain that was opened. Until it is there,
-// and if it cannot be made, the chain serves.
+// and if it cannot be made, the chain serves. Recovery comes first, because the
+// mirror may take all the memory there is before it turns out that it needs more.
 func (x *Index) startBuilding() {
 	ctx, cancel := context.WithCancel(context.Background())
 	x.stop = cancel
 	x.background.Go(func() {
+		if recovered := x.spec.Recovered; recovered != nil {
+			select {
+			case <-recovered:
+			case <-ctx.Done():
+				return
+			}
+		}
 		if err := x.build(ctx); err != nil && ctx.Err() == nil {
 			x.spec.Logger.Warn("index is served by its chain, without a mirror", "index", x.spec.Name, "error", err)
 		}

@@ -269,6 +269,24 @@ func same(t *testing.T, r *rig, x *Index) {
 	}
 }
 
+// The building waits for the end of the recovery, and Close for neither.
+func TestBuildAfterRecovery(t *testing.T) {
+	r := newRig(t, 0)
+	files := r.filled(3000)
+	recovered := make(chan struct{})
+	r.spec.Recovered = recovered
+	x := r.open(files)
+	inUse := r.spec.Arena.Stats().InUse
+	require.Never(t, ready(x), 20*time.Millisecond, time.Millisecond)
+	require.Equal(t, inUse, r.spec.Arena.Stats().InUse)
+	close(recovered)
+	r.await(x)
+	r.spec.Recovered = make(chan struct{})
+	y, err := Strategy{}.Open(context.Background(), r.spec, files)
+	require.NoError(t, err)
+	require.NoError(t, y.Close())
+}
+
 // Close ends a building at any time.
 func TestCloseWhileBuilding(t *testing.T) {
 	r := newRig(t, 0)
