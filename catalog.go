@@ -69,7 +69,26 @@ func (c *catalog) load(ctx context.Context) error {
 		}
 	}
 	c.db.state.Report.TablesOpened = len(definitions)
-	return c.db.state.ApplyTail(ctx, c.db.log, c.byID, c.db.collector.Add)
+	return c.db.state.ApplyTail(ctx, c.db.log, c.byID, c.db.collector.Add, c.settle)
+}
+
+// settle works off the suspects of a recovery that lacks memory.
+func (c *catalog) settle(ctx context.Context) error {
+	c.db.collector.Settle(ctx)
+	for _, t := range c.tables() {
+		for _, ix := range t.Indexes {
+			if s, ok := ix.(index.Shrinker); ok {
+				if err := s.Shrink(ctx, false); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := c.db.epochs.Barrier(ctx); err != nil {
+		return err
+	}
+	c.db.collector.GiveBack()
+	return nil
 }
 
 // definitions reads the rows of the system table, without its indexes, which

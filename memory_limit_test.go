@@ -198,3 +198,41 @@ func TestMemoryLimitTooSmall(t *testing.T) {
 		})
 	}
 }
+
+// TestRecoveryAtTheMemoryLimit: rows that have come and gone since the checkpoint have
+// more index entries in the tail than fit into memory, and do not keep a database
+// from opening with the limit that it had.
+func TestRecoveryAtTheMemoryLimit(t *testing.T) {
+	for _, strategy := range rekindle.IndexStrategies() {
+		t.Run(strategy, func(t *testing.T) {
+			o := rekindle.Options{MemoryLimit: 4 << 20, MemoryBudget: -1, IndexStrategy: strategy, CheckpointBytes: -1}
+			fs := vfs.NewMem()
+			db, items := openItems(t, fs, o)
+			const rows = 300
+			for round := range 30 {
+				update(t, db, func(tx *rekindle.Tx) {
+					for id := range int64(rows) {
+						require.NoError(t, items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id, " ", round, strings.Repeat(" name", 150))}))
+					}
+				})
+				if round == 29 {
+					break
+				}
+				update(t, db, func(tx *rekindle.Tx) {
+					for id := range int64(rows) {
+						require.NoError(t, items.Delete(tx, &item{ID: id}))
+					}
+				})
+				settle(t, db)
+			}
+			crashed := fs.CrashClone(nil, vfs.Strict)
+			require.NoError(t, db.Close(t.Context()))
+			db, items = openItems(t, crashed, o)
+			require.Len(t, allItems(t, db, items), rows)
+			settle(t, db)
+			_, err := db.CrossCheck(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, db.Close(t.Context()))
+		})
+	}
+}

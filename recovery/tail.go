@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/rekindledb/rekindle/index"
 	"github.com/rekindledb/rekindle/internal/epoch"
 	"github.com/rekindledb/rekindle/internal/fault"
 	"github.com/rekindledb/rekindle/logstream"
@@ -19,14 +20,18 @@ const tailBatch = 1 << 20
 // ApplyTail brings the indexes that were opened from files up to date: the keys
 // that the tail's records give their rows are added, those that they take away
 // become suspects. Replay has noted which records are concerned; they are read
-// again here, because only now the tables and their keys are known.
-func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(rowid.Table) *txn.Table, suspect func(txn.Garbage)) error {
+// again here, because only now the tables and their keys are known. The entries of
+// rows that have come and gone in the tail can take more memory than the database
+// ever did: where it is lacking, settle is called, which works suspects off, and from
+// then on only entries are added that the rows of now have.
+func (s *State) ApplyTail(ctx context.Context, log *logstream.Log, find func(rowid.Table) *txn.Table, suspect func(txn.Garbage), settle func(context.Context) error) error {
 	if len(s.tail) == 0 {
 		return nil
 	}
 	return s.Report.Time("index tail", func() error {
-		a := &tailApplier{s: s, find: find, suspect: suspect, report: &s.Report, h: s.cfg.Epochs.Register(), lists: map[indexID]*entryList{}}
+		a := &tailApplier{s: s, find: find, suspect: suspect, settle: settle, report: &s.Report, h: s.cfg.Epochs.Register(), lists: map[indexID]*entryList{}}
 		reader := logstream.NewReader(log)
+		a.ctx, a.reader = ctx, reader
 		for i, address := range s.tail {
 			if i%4096 == 0 && ctx.Err() != nil {
 				return ctx.Err()
@@ -59,6 +64,10 @@ type tailApplier struct {
 	s       *State
 	find    func(rowid.Table) *txn.Table
 	suspect func(txn.Garbage)
+	ctx     context.Context
+	settle  func(context.Context) error
+	reader  *logstream.Reader
+	short   bool // of memory
 	report  *Report
 	h       *epoch.Handle
 	lists   map[indexID]*entryList
@@ -133,12 +142,8 @@ func (a *tailApplier) add(t *txn.Table, number int, r logstream.Record) {
 func (a *tailApplier) flush() error {
 	for id, list := range a.lists {
 		list.sort()
-		ix := a.find(id.table).Indexes[id.number]
 		for _, e := range list.entries {
-			a.h.Pin()
-			err := ix.Insert(a.h, list.key(e), e.row, nil)
-			a.h.Unpin()
-			if err != nil {
+			if err := a.enter(id, list.key(e), e.row); err != nil {
 				return err
 			}
 		}
@@ -147,4 +152,50 @@ func (a *tailApplier) flush() error {
 	}
 	a.waiting = 0
 	return nil
+}
+
+// enter adds an entry, unless memory is short and nobody needs it.
+func (a *tailApplier) enter(id indexID, key []byte, row rowid.ID) error {
+	t := a.find(id.table)
+	if !a.short {
+		err := a.insert(t.Indexes[id.number], key, row)
+		if !errors.Is(err, fault.ErrMemoryLimit) {
+			return err
+		}
+		a.short = true
+		if err := a.settle(a.ctx); err != nil { // of entries to come none is left to a suspect
+			return err
+		}
+	}
+	if needed, err := a.needed(t, id.number, key, row); !needed || err != nil {
+		return err
+	}
+	return a.insert(t.Indexes[id.number], key, row)
+}
+
+func (a *tailApplier) insert(ix index.Index, key []byte, row rowid.ID) error {
+	a.h.Pin()
+	defer a.h.Unpin()
+	return ix.Insert(a.h, key, row, nil)
+}
+
+// needed reports whether a row has a key after the whole tail.
+func (a *tailApplier) needed(t *txn.Table, number int, key []byte, row rowid.ID) (bool, error) {
+	a.h.Pin()
+	word, err := t.Rows.Load(row.Ordinal())
+	a.h.Unpin()
+	if err != nil || !word.IsLog() { // in memory is what the catalogue has read, and never changes
+		return word != 0, err
+	}
+	r, err := a.reader.Read(word.Address())
+	if err == nil && r.Row != row {
+		err = fmt.Errorf("%w: record of row %v, not %v", fault.ErrCorrupt, r.Row, row)
+	}
+	if err == nil {
+		err = t.Layout.Check(r.Payload)
+	}
+	if err != nil {
+		return false, err
+	}
+	return t.Layout.KeyMatches(number, r.Payload, key), nil
 }
