@@ -267,8 +267,6 @@ func TestLimitBeyondBudget(t *testing.T) {
 				get(t, db, items, id)
 			}
 			require.Len(t, allItems(t, db, items), int(rows))
-			require.NoError(t, db.Checkpoint(t.Context()))
-			require.NoError(t, db.Compact(t.Context()))
 			for first := int64(0); first < rows; first += batch {
 				require.NoError(t, db.Update(t.Context(), func(tx *rekindle.Tx) error {
 					for id := first; id < min(first+batch, rows); id++ {
