@@ -122,6 +122,19 @@ func age(t *testing.T, seed uint64) *ageing {
 	return &ageing{t: t, rows: map[int64]item{}, past: &past{number: map[uint64]int{}, versions: map[uint64]bool{}}, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
+// lostSegments reports whether the beginning of a log was removed. Which of its
+// streams that was, and in which life of the database, is not determined: commits
+// choose their stream as it comes.
+func lostSegments(disk *vfs.Mem, streams int) bool {
+	files := disk.Dump()
+	for i := range streams {
+		if _, there := files[fmt.Sprintf("db/log/%02d-%016x.log", i, 0)]; !there {
+			return true
+		}
+	}
+	return false
+}
+
 // specimens makes a crashed and a closed database of a strategy, whose logs have
 // lost segments, with the same files of other databases and other times.
 func specimens(t *testing.T, strategy string, streams int) []*specimen {
@@ -147,7 +160,7 @@ func specimens(t *testing.T, strategy string, streams int) []*specimen {
 		durable = len(a.past.states) - 1
 		a.commits(40)
 		crashed = fs.CrashClone(nil, vfs.Strict)
-		require.NotZero(t, a.db.Stats().FreedSegments)
+		require.True(t, lostSegments(crashed, streams))
 		require.NoError(t, a.db.Close(t.Context()))
 		return early, crashed, fs, a, durable
 	}
