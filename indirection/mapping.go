@@ -24,7 +24,7 @@ type mappedFile struct {
 
 // mapGeneration maps a file and checks that it is the one that g names.
 func mapGeneration(fsys vfs.FS, g Generation, id [16]byte) (*mappedFile, header, error) {
-	m, err := fsys.Map(g.Path)
+	m, err := fsys.Map(g.Path, g.Size)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, header{}, &fault.File{Kind: fault.ErrMissingFile, Path: g.Path, Reason: "array file of the checkpoint"}
 	}
@@ -40,10 +40,10 @@ func mapGeneration(fsys vfs.FS, g Generation, id [16]byte) (*mappedFile, header,
 	return f, h, nil
 }
 
-// header reads the header of a file, whose size was not compared yet.
+// header reads the header of a file, whose size may be too small for any.
 func (f *mappedFile) header(id [16]byte) (h header, err error) {
-	if size := int64(len(f.data)); size != f.info.Size || size < headerBytes+footerBytes {
-		return h, fault.Corrupt(f.info.Path, 0, 0, "array file has %d bytes, should have %d", size, f.info.Size)
+	if f.info.Size < headerBytes+footerBytes {
+		return h, fault.Corrupt(f.info.Path, 0, 0, "array file of %d bytes", f.info.Size)
 	}
 	defer mapfile.Catch(debug.SetPanicOnFault(true), f, &err)
 	if h, err = decodeHeader(f.info.Path, f.data[:headerFields]); err != nil {

@@ -139,19 +139,20 @@ func look(fs vfs.FS, dir string) error {
 	}
 	for _, base := range names {
 		name := filepath.Join(dir, base)
-		if info, err := fs.Stat(name); err != nil || info.Dir {
+		info, err := fs.Stat(name)
+		if err != nil || info.Dir {
 			fmt.Println(base + "/")
 			continue
 		}
-		if err := lookAt(fs, name); err != nil {
+		if err := lookAt(fs, name, info.Size); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func lookAt(fs vfs.FS, name string) error {
-	m, err := fs.Map(name)
+func lookAt(fs vfs.FS, name string, size int64) error {
+	m, err := fs.Map(name, size)
 	if err != nil {
 		return err
 	}

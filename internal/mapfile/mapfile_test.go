@@ -41,7 +41,7 @@ func TestCatchFault(t *testing.T) {
 	}
 	name := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(name, []byte("abc"), 0o600))
-	m, err := vfs.OS().Map(name)
+	m, err := vfs.OS().Map(name, 3)
 	require.NoError(t, err)
 	data := extent(m.Bytes())
 	b, err := readByte(data, 1)

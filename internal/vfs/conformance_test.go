@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -306,7 +307,7 @@ func testOutlivesName(t *testing.T, fsys vfs.FS, dir string) {
 	renamed, err := fsys.Open(at("renamed"))
 	require.NoError(t, err)
 	closeFile(t, renamed)
-	mapped, err := fsys.Map(at("removed"))
+	mapped, err := fsys.Map(at("removed"), 3)
 	require.NoError(t, err)
 	closeFile(t, mapped)
 
@@ -361,7 +362,12 @@ func testMap(t *testing.T, fsys vfs.FS, dir string) {
 		name := filepath.Join(dir, "f")
 		want := strings.Repeat("abcdefg", size/7+1)[:size]
 		put(t, fsys, name, want)
-		m, err := fsys.Map(name)
+		for _, other := range []int64{int64(size) - 1, int64(size) + 1, 1 << 50} {
+			_, err := fsys.Map(name, other)
+			require.ErrorIs(t, err, fault.ErrCorrupt)
+			require.ErrorContains(t, err, fmt.Sprintf("file has %d bytes, should have %d", size, other))
+		}
+		m, err := fsys.Map(name, int64(size))
 		require.NoError(t, err)
 		require.Equal(t, want, string(m.Bytes()))
 		require.Zero(t, uintptr(unsafe.Pointer(unsafe.SliceData(m.Bytes())))%8, "alignment")
@@ -370,9 +376,9 @@ func testMap(t *testing.T, fsys vfs.FS, dir string) {
 		require.Empty(t, m.Bytes())
 		require.NoError(t, m.Close(), "again")
 	}
-	_, err := fsys.Map(filepath.Join(dir, "missing"))
+	_, err := fsys.Map(filepath.Join(dir, "missing"), 1)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = fsys.Map(dir)
+	_, err = fsys.Map(dir, 1)
 	require.Error(t, err, "a directory is not a file")
 }
 
@@ -409,7 +415,7 @@ func testPathsInErrors(t *testing.T, fsys vfs.FS, dir string) {
 	_, createErr := fsys.Create(filepath.Join(name, "x"))
 	_, openErr := fsys.Open(name)
 	_, readErr := fsys.OpenRead(name)
-	_, mapErr := fsys.Map(name)
+	_, mapErr := fsys.Map(name, 1)
 	_, listErr := fsys.List(name)
 	_, statErr := fsys.Stat(name)
 	_, lockErr := fsys.Lock(filepath.Join(name, "x"))

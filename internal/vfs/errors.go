@@ -28,6 +28,14 @@ func pathError(op, path string, err error) error {
 	return &fs.PathError{Op: op, Path: path, Err: err}
 }
 
+// checkSize refuses a file that has another size than its user knows it by.
+func checkSize(name string, size, want int64) error {
+	if size == want {
+		return nil
+	}
+	return fault.Corrupt(name, 0, size, "file has %d bytes, should have %d", size, want)
+}
+
 // joinErrors is errors.Join that leaves a single error as it is, so that it
 // can still be compared with io.EOF.
 func joinErrors(err, other error) error {

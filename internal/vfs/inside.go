@@ -117,8 +117,10 @@ func (f insideFS) OpenRead(name string) (File, error) {
 	return openInside(f, name, os.O_RDONLY, openOS)
 }
 
-func (f insideFS) Map(name string) (Mapping, error) {
-	return openInside(f, name, os.O_RDONLY, mapFile)
+func (f insideFS) Map(name string, size int64) (Mapping, error) {
+	return openInside(f, name, os.O_RDONLY, func(name string, flag int) (Mapping, error) {
+		return mapFile(name, flag, size)
+	})
 }
 
 // openInside opens a file, so that the system refuses a link that has its name

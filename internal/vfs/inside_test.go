@@ -28,7 +28,7 @@ func operations(fs vfs.FS) map[string]func(name string) error {
 		"open":      file(fs.Open),
 		"open read": file(fs.OpenRead),
 		"map": func(name string) error {
-			m, err := fs.Map(name)
+			m, err := fs.Map(name, int64(len("secret")))
 			if err == nil {
 				err = m.Close()
 			}

@@ -108,15 +108,19 @@ func (m *Mem) open(node *memNode, name string, readOnly bool) File {
 }
 
 // Map implements FS. The mapping is a private copy of the content.
-func (m *Mem) Map(name string) (Mapping, error) {
+func (m *Mem) Map(name string, size int64) (Mapping, error) {
 	var data []byte
 	err := m.read(Op{Kind: OpMap, Path: name}, func() error {
 		node, err := m.file(name)
 		if err == nil {
-			data = alignedBytes(int(node.current.size))
-			node.current.readAt(data, 0)
+			err = checkSize(name, node.current.size, size)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		data = alignedBytes(int(size))
+		node.current.readAt(data, 0)
+		return nil
 	})
 	if err != nil {
 		return nil, err

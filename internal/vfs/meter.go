@@ -196,13 +196,13 @@ func (m *Meter) Rename(from, to string) error {
 }
 
 // Map implements FS.
-func (m *Meter) Map(name string) (Mapping, error) {
-	mapping, err := m.FS.Map(name)
+func (m *Meter) Map(name string, size int64) (Mapping, error) {
+	mapping, err := m.FS.Map(name, size)
 	if err != nil {
 		return nil, err
 	}
 	mm := &meteredMapping{Mapping: mapping, m: m}
-	mm.bytes.Store(int64(len(mapping.Bytes())))
+	mm.bytes.Store(size)
 	m.mapped.Add(mm.bytes.Load())
 	return mm, nil
 }

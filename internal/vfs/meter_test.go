@@ -90,7 +90,7 @@ func TestMeterMapped(t *testing.T) {
 	require.NoError(t, f.Close())
 	var maps [2]vfs.Mapping
 	for i := range maps {
-		maps[i], err = m.Map("/db/a")
+		maps[i], err = m.Map("/db/a", 100)
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 200, m.Mapped())

@@ -13,12 +13,12 @@ type noMapFS struct{ FS }
 // builds, because the race detector sees nothing in mapped memory.
 func NoMap(fs FS) FS { return noMapFS{fs} }
 
-func (n noMapFS) Map(name string) (Mapping, error) {
+func (n noMapFS) Map(name string, size int64) (Mapping, error) {
 	f, err := n.FS.OpenRead(name)
 	if err != nil {
 		return nil, err
 	}
-	return readMapping(f)
+	return readMapping(f, size)
 }
 
 // heapMapping is the content of a file in heap memory.
@@ -31,11 +31,14 @@ func (m *heapMapping) Close() error {
 	return nil
 }
 
-// readMapping reads a file and closes it.
-func readMapping(f File) (_ Mapping, err error) {
+// readMapping reads a file of that size and closes it.
+func readMapping(f File, size int64) (_ Mapping, err error) {
 	defer closeInto(f, &err)
-	size, err := f.Size()
+	has, err := f.Size()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSize(f.Name(), has, size); err != nil {
 		return nil, err
 	}
 	data, err := readAll(f, size)

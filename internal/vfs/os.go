@@ -36,7 +36,9 @@ func (osFS) Remove(name string) error           { return os.Remove(name) }
 func (osFS) Rename(from, to string) error       { return os.Rename(from, to) }
 func (osFS) MkdirAll(name string) error         { return os.MkdirAll(name, dirPerm) }
 func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
-func (osFS) Map(name string) (Mapping, error)   { return mapFile(name, os.O_RDONLY) }
+func (osFS) Map(name string, size int64) (Mapping, error) {
+	return mapFile(name, os.O_RDONLY, size)
+}
 
 func (osFS) List(dir string) (_ []string, err error) {
 	d, err := openDir(dir)

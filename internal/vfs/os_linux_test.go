@@ -103,9 +103,9 @@ func TestNoDescriptorLeaks(t *testing.T) {
 	require.NoError(t, err)
 	_, err = vfs.OS().OpenRead(dir)
 	require.Error(t, err)
-	_, err = vfs.OS().Map(dir)
+	_, err = vfs.OS().Map(dir, 1)
 	require.Error(t, err)
-	m, err := vfs.OS().Map(name)
+	m, err := vfs.OS().Map(name, 1)
 	require.NoError(t, err)
 	require.Equal(t, before, openDescriptors(t), "a mapping needs none")
 	require.NoError(t, m.Close())
@@ -114,7 +114,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 func TestDevicesAreNotFiles(t *testing.T) {
 	_, err := vfs.OS().OpenRead("/dev/null")
 	require.ErrorContains(t, err, "/dev/null")
-	_, err = vfs.OS().Map("/dev/null")
+	_, err = vfs.OS().Map("/dev/null", 0)
 	require.ErrorContains(t, err, "/dev/null")
 }
 

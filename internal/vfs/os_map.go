@@ -16,7 +16,7 @@ type osMapping struct{ data []byte }
 
 // mapFile does without an os.File: an Open maps every file of a checkpoint, and that
 // would be made known to the runtime's poller.
-func mapFile(name string, flag int) (Mapping, error) {
+func mapFile(name string, flag int, size int64) (Mapping, error) {
 	var fd int
 	err := ignoringEINTR(func() (err error) {
 		fd, err = unix.Open(name, flag|openAtOnce|unix.O_CLOEXEC, 0)
@@ -26,10 +26,10 @@ func mapFile(name string, flag int) (Mapping, error) {
 		return nil, explainOpen(name, pathError("open", name, err))
 	}
 	defer func() { _ = unix.Close(fd) }() // a mapping outlives its descriptor; nothing was written
-	return mapDescriptor(name, fd)
+	return mapDescriptor(name, fd, size)
 }
 
-func mapDescriptor(name string, fd int) (Mapping, error) {
+func mapDescriptor(name string, fd int, size int64) (Mapping, error) {
 	var st unix.Stat_t
 	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return nil, pathError("fstat", name, err)
@@ -37,10 +37,13 @@ func mapDescriptor(name string, fd int) (Mapping, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, notRegular(name)
 	}
-	if st.Size == 0 { // mmap refuses it
+	if err := checkSize(name, st.Size, size); err != nil {
+		return nil, err
+	}
+	if size == 0 { // mmap refuses it
 		return &osMapping{}, nil
 	}
-	data, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, pathError("mmap", name, err)
 	}

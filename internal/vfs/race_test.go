@@ -55,7 +55,7 @@ func TestMemConcurrently(t *testing.T) {
 	}
 	parallel(func(int) error { return f.Datasync() })
 	parallel(func(int) error {
-		m, err := mem.Map("shared")
+		m, err := mem.Map("shared", off+size)
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,10 @@ type FS interface {
 	Open(name string) (File, error)
 	// OpenRead opens an existing file for reading only.
 	OpenRead(name string) (File, error)
-	// Map gives read access to the whole of an existing file, with the size it
-	// has now. The bytes start at an 8-byte aligned address.
-	Map(name string) (Mapping, error)
+	// Map gives read access to the whole of an existing file of that size. One of
+	// another size gives fault.ErrCorrupt before anything is read or allocated for it.
+	// The bytes start at an 8-byte aligned address.
+	Map(name string, size int64) (Mapping, error)
 	// Remove deletes a file or an empty directory.
 	Remove(name string) error
 	// Rename gives a file another name, replacing a file that has it.

@@ -62,8 +62,8 @@ func (w *wrapFS) OpenRead(name string) (File, error) {
 	return w.file(Op{Kind: OpOpenRead, Path: name}, w.fs.OpenRead)
 }
 
-func (w *wrapFS) Map(name string) (Mapping, error) {
-	call := func() (Mapping, error) { return w.fs.Map(name) }
+func (w *wrapFS) Map(name string, size int64) (Mapping, error) {
+	call := func() (Mapping, error) { return w.fs.Map(name, size) }
 	return around(w.hook, Op{Kind: OpMap, Path: name}, call, Mapping.Close)
 }
 

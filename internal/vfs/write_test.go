@@ -63,7 +63,7 @@ func TestTranscript(t *testing.T) {
 	_, err = fsys.Lock("db/LOCK")
 	require.Error(t, err)
 	require.NoError(t, lock.Close())
-	m, err := fsys.Map("db/array")
+	m, err := fsys.Map("db/array", 100)
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	_, err = fsys.List("db")

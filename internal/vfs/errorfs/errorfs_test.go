@@ -31,7 +31,7 @@ func run(t *testing.T, fsys vfs.FS, file vfs.File, lock io.Closer) map[vfs.Kind]
 	keep(vfs.OpOpen, opened, err)
 	opened, err = fsys.OpenRead("d/f")
 	keep(vfs.OpOpenRead, opened, err)
-	mapped, err := fsys.Map("d/f")
+	mapped, err := fsys.Map("d/f", 10)
 	keep(vfs.OpMap, mapped, err)
 	other, err := fsys.Lock("d/f")
 	keep(vfs.OpLock, other, err)
