@@ -332,7 +332,8 @@ func TestLimitDelaysGarbage(t *testing.T) {
 // TestFreezerRests: where memory cannot come down to the budget, nobody looks for
 // what could leave it again and again while nothing changes.
 func TestFreezerRests(t *testing.T) {
-	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MemoryBudget: 1, CheckpointBytes: -1, IndexStrategy: "rebuild"})
+	// Without a checkpoint the nodes of IACoW stay.
+	db, items := openItems(t, vfs.NewMem(), rekindle.Options{MemoryBudget: 1, CheckpointBytes: -1, IndexStrategy: "iacow"})
 	fillItems(t, db, items, 100)
 	rests := func() bool {
 		rounds := db.FreezerRounds()
