@@ -107,21 +107,20 @@ func (db *DB) indexMemory() (bytes int64) {
 
 // relieve is what a statement does that has met the memory limit: it collects the
 // garbage, which deletes would otherwise be faster than, and freezes rows. What was
-// committed a moment ago can be frozen, or is garbage, when it is durable.
+// committed a moment ago can be frozen, or is garbage, when it is durable. It reports
+// whether it has found anything; what others have made room for is free by then too.
 func (db *DB) relieve() bool {
 	db.makeRoom()
 	if db.log.Visible() > db.log.Durable() && db.log.Flush(db.life) != nil {
 		return false
 	}
-	collected := db.collector.Settle(db.life) > 0
-	if frozen := db.freezer != nil && db.freezer.Relieve(); !frozen && !collected {
-		return false
-	}
+	found := db.collector.Settle(db.life) > 0
+	found = db.freezer != nil && db.freezer.Relieve() || found
 	if db.epochs.Barrier(db.life) != nil { // who is pinned may hold what has just been given up
 		return false
 	}
 	db.epochs.Reclaim()
-	return true
+	return found
 }
 
 // start begins the background work.

@@ -82,9 +82,13 @@ const reliefs = 3
 
 // relieved reports whether a statement that ended with err should be tried again:
 // it has met the memory limit, and cold rows have been frozen since. What is gained
-// by that need not be of the size that is wanted, nor get to this one.
+// by that need not be of the size that is wanted, nor get to this one. Nothing found
+// says little the first time: others may have made all the room meanwhile.
 func (s *session) relieved(err error, tried int) bool {
-	return errors.Is(err, fault.ErrMemoryLimit) && tried < reliefs && s.m.Relieve != nil && s.m.Relieve()
+	if !errors.Is(err, fault.ErrMemoryLimit) || tried >= reliefs || s.m.Relieve == nil {
+		return false
+	}
+	return s.m.Relieve() || tried == 0
 }
 
 // Insert adds a row. ErrDuplicateKey if a unique key of it is taken; the
