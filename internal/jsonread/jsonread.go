@@ -3,8 +3,9 @@
 // type by reflection, which takes longer than all else that an Open does with the
 // text.
 //
-// A field that is given twice counts as it is given last. Otherwise it is stricter than encoding/json: names of fields are compared as they are, and
-// null is a value only where the caller asks for it and for a list.
+// A field that is given twice counts as it is given last. Otherwise it is stricter
+// than encoding/json: names of fields are compared as they are, and null is a value
+// only where the caller asks for it and for a list.
 package jsonread
 
 import (
@@ -229,11 +230,12 @@ func (r *Reader) Raw() []byte {
 	r.peek()
 	start := r.at
 	r.skip()
-	text := r.data[start:r.at:r.at]
-	if r.err == nil && !json.Valid(text) {
-		r.fail("no value")
+	if r.err != nil { // at may be behind the end
+		return nil
 	}
-	if r.err != nil {
+	text := r.data[start:r.at:r.at]
+	if !json.Valid(text) {
+		r.fail("no value")
 		return nil
 	}
 	return text

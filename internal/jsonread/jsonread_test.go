@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,19 @@ func TestFail(t *testing.T) {
 	require.Zero(t, r.Uint(9))
 	require.Empty(t, r.String())
 	require.Nil(t, r.Raw())
+}
+
+// A string that ends with a backslash has no end, and no byte behind the text is
+// touched, wherever the string stands.
+func TestBackslashAtTheEnd(t *testing.T) {
+	for _, text := range []string{`"\`, `"a\`, `["\`, `{"G":"\`, `{"\`} {
+		exact := slices.Clip([]byte(text))
+		r := jsonread.New(exact)
+		require.Nil(t, r.Raw(), "%s", text)
+		require.Error(t, r.End(), "%s", text)
+		_, err := decode(exact)
+		require.Error(t, err, "%s", text)
+	}
 }
 
 // standard is how encoding/json reads the same.
