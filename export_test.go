@@ -49,6 +49,9 @@ const CrowdedPause = crowdedPause
 // Crowding says how far the log is beyond its bound, as writers see it.
 func (db *DB) Crowding() float64 { return db.checkpointer.Crowding() }
 
+// TailCrowding says how far the log's tail is too long, as writers see it.
+func (db *DB) TailCrowding() float64 { return db.tailCrowding() }
+
 // ScanEntries counts the entries of all indexes by reading them. Stats cannot tell
 // those of a chain of trees that are there twice.
 func (db *DB) ScanEntries() (n int64, err error) {

@@ -3,6 +3,7 @@ package rekindle_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -40,20 +41,44 @@ func TestCheckpointGivenUp(t *testing.T) {
 	}
 }
 
+// checkpointsFail is a file system on which checkpoints cannot be written while
+// broken is true.
+func checkpointsFail(broken *atomic.Bool) vfs.FS {
+	return errorfs.Wrap(vfs.NewMem(), errorfs.Func(func(op vfs.Op) error {
+		if broken.Load() && strings.Contains(op.Path, "ckpt") && op.Kind.Mutates() {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+}
+
+// TestHugeCheckpointBytes: a bound that no log reaches neither slows writers down nor
+// refuses them, though multiples of it are beyond an int64.
+func TestHugeCheckpointBytes(t *testing.T) {
+	for _, bytes := range []int64{math.MaxInt64, 1 << 62, 1 << 61, 1 << 60} {
+		var broken atomic.Bool
+		db, items := openItems(t, checkpointsFail(&broken), rekindle.Options{CheckpointBytes: bytes})
+		require.NoError(t, insertItem(t, db, items, 1, ""))
+		require.Zero(t, db.TailCrowding(), "%d", bytes)
+		require.NoError(t, db.Checkpoint(t.Context()))
+		require.Zero(t, db.Crowding(), "%d", bytes)
+		require.NoError(t, insertItem(t, db, items, 2, ""))
+		broken.Store(true)
+		require.ErrorIs(t, db.Checkpoint(t.Context()), syscall.ENOSPC)
+		require.NoError(t, insertItem(t, db, items, 3, ""), "%d", bytes)
+		broken.Store(false)
+		require.NoError(t, db.Close(t.Context()))
+	}
+}
+
 // TestCheckpointsFail: without automatic checkpoints a failed one refuses
 // nobody; with them writers are refused when the tail has become too long, and
 // no longer once checkpoints work again, though nobody asks for one.
 func TestCheckpointsFail(t *testing.T) {
 	var broken atomic.Bool
-	failing := func(op vfs.Op) error {
-		if broken.Load() && strings.Contains(op.Path, "ckpt") && op.Kind.Mutates() {
-			return syscall.ENOSPC
-		}
-		return nil
-	}
 	open := func(bytes int64) (*rekindle.DB, *rekindle.Table[item]) {
 		broken.Store(false)
-		db, items := openItems(t, errorfs.Wrap(vfs.NewMem(), errorfs.Func(failing)), rekindle.Options{CheckpointBytes: bytes})
+		db, items := openItems(t, checkpointsFail(&broken), rekindle.Options{CheckpointBytes: bytes})
 		broken.Store(true)
 		return db, items
 	}

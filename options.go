@@ -139,6 +139,9 @@ const (
 	defaultCheckpointBytes = 64 << 20
 	defaultMaxRetries      = 100
 	maxRowBytes            = 1 << 20
+	// maxCheckpointBytes stands for all that is more: no log gets there, and multiples
+	// of it are no overflow.
+	maxCheckpointBytes = 1 << 56
 )
 
 // in returns a copy with everything filled in that does not depend on the database
@@ -166,6 +169,7 @@ func (r *Options) fillIn() {
 	if r.CheckpointBytes == 0 {
 		r.CheckpointBytes = defaultCheckpointBytes
 	}
+	r.CheckpointBytes = min(r.CheckpointBytes, maxCheckpointBytes)
 	if r.MaxRetries == 0 {
 		r.MaxRetries = defaultMaxRetries
 	}
