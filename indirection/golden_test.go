@@ -1,16 +1,13 @@
 package indirection
 
 import (
-	"encoding/hex"
 	"flag"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/rekindledb/rekindle/internal/goldentest"
 	"github.com/rekindledb/rekindle/internal/vfs"
 )
 
@@ -34,13 +31,7 @@ func TestGoldenFiles(t *testing.T) {
 	s := goldenSeries(t)
 	for gen := range uint64(2) {
 		name := fmt.Sprintf("testdata/array_v%d.%d.txt", formatVersion, gen+1)
-		got := describeFile(t, readFile(t, s.fs, s.path(gen+1)))
-		if *rewrite {
-			require.NoError(t, os.WriteFile(name, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got)
+		goldentest.Compare(t, name, describeFile(t, readFile(t, s.fs, s.path(gen+1))), *rewrite)
 	}
 }
 
@@ -50,9 +41,8 @@ func TestGoldenFilesAreReadable(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, fs.MkdirAll("/db"))
 	for gen := range uint64(2) {
-		text, err := os.ReadFile(fmt.Sprintf("testdata/array_v1.%d.txt", gen+1))
-		require.NoError(t, err)
-		require.NoError(t, vfs.WriteFileAtomic(fs, s.path(gen+1), parseDescription(t, string(text))))
+		text := goldentest.Read(t, fmt.Sprintf("testdata/array_v1.%d.txt", gen+1))
+		require.NoError(t, vfs.WriteFileAtomic(fs, s.path(gen+1), goldentest.Parse(t, text)))
 	}
 	im, err := OpenImage(fs, s.image.newest, s.path, testID)
 	require.NoError(t, err)
@@ -61,30 +51,12 @@ func TestGoldenFilesAreReadable(t *testing.T) {
 	require.NoError(t, im.Close())
 }
 
-// describer writes lines "offset  bytes  # meaning".
-type describer struct {
-	strings.Builder
-	b  []byte
-	at int
-}
-
-func (d *describer) field(n int, format string, args ...any) {
-	bytes := d.b[d.at : d.at+n]
-	text := hex.EncodeToString(bytes)
-	if n > 16 && strings.Trim(text, "0") == "" {
-		text = fmt.Sprintf("00 x %d", n)
-	}
-	line := fmt.Sprintf("%06x  %s  # %s", d.at, text, fmt.Sprintf(format, args...))
-	d.WriteString(line + "\n")
-	d.at += n
-}
-
-func (d *describer) u64() uint64 { return word64(d.b[d.at:]) }
+type describer struct{ goldentest.Describer }
 
 func word64(b []byte) uint64 { return uint64(word(b, 0)) }
 
 func describeFile(t testing.TB, b []byte) string {
-	d := &describer{b: b}
+	d := &describer{goldentest.Describer{Bytes: b}}
 	h, err := decodeHeader("golden", b)
 	require.NoError(t, err)
 	f, err := decodeFooter("golden", b[len(b)-footerBytes:], int64(len(b)), newHasher(h.id, h.table), h.generation)
@@ -100,19 +72,19 @@ func describeFile(t testing.TB, b []byte) string {
 }
 
 func (d *describer) header(h header) {
-	d.field(8, "magic")
-	d.field(4, "format version %d", formatVersion)
-	d.field(2, "table %d", h.table)
-	d.field(2, "zero")
-	d.field(16, "database id")
-	d.field(8, "generation %d", h.generation)
-	d.field(8, "checksum")
-	d.field(headerBytes-headerFields, "zeros")
+	d.Field(8, "magic")
+	d.Field(4, "format version %d", formatVersion)
+	d.Field(2, "table %d", h.table)
+	d.Field(2, "zero")
+	d.Field(16, "database id")
+	d.Field(8, "generation %d", h.generation)
+	d.Field(8, "checksum")
+	d.Field(headerBytes-headerFields, "zeros")
 }
 
 func (d *describer) pages(end uint64) {
-	for uint64(d.at) < end {
-		d.WriteString(fmt.Sprintf("# page, block %d\n", d.at/pageBytes))
+	for uint64(d.At) < end {
+		d.Title("page, block %d", d.At/pageBytes)
 		d.words(PageSlots)
 	}
 }
@@ -121,97 +93,77 @@ func (d *describer) pages(end uint64) {
 func (d *describer) words(n int) {
 	for slot := 0; slot < n; {
 		zeros := 0
-		for slot+zeros < n && word64(d.b[d.at+zeros*wordBytes:]) == 0 {
+		for slot+zeros < n && word64(d.Bytes[d.At+zeros*wordBytes:]) == 0 {
 			zeros++
 		}
 		if zeros > 0 {
-			d.field(zeros*wordBytes, "slots %d-%d: empty", slot, slot+zeros-1)
+			d.Field(zeros*wordBytes, "slots %d-%d: empty", slot, slot+zeros-1)
 			slot += zeros
 			continue
 		}
-		d.field(wordBytes, "slot %d: %v", slot, Word(d.u64()))
+		d.Field(wordBytes, "slot %d: %v", slot, Word(d.Uint64()))
 		slot++
 	}
 }
 
 func (d *describer) patches(end uint64) {
-	for start := d.at; uint64(d.at) < end; {
-		d.WriteString(fmt.Sprintf("# patch %d\n", (d.at-start)/wordBytes+1))
-		n := int(d.b[d.at+4])
-		d.field(4, "checksum")
-		d.field(2, "%d slots", n)
-		d.field(2, "zero")
+	for start := d.At; uint64(d.At) < end; {
+		d.Title("patch %d", (d.At-start)/wordBytes+1)
+		n := int(d.Bytes[d.At+4])
+		d.Field(4, "checksum")
+		d.Field(2, "%d slots", n)
+		d.Field(2, "zero")
 		for range n {
-			d.field(wordBytes, "%v", Word(d.u64()))
+			d.Field(wordBytes, "%v", Word(d.Uint64()))
 		}
 		for range n {
-			d.field(2, "slot %d", int(d.b[d.at])|int(d.b[d.at+1])<<8)
+			d.Field(2, "slot %d", int(d.Bytes[d.At])|int(d.Bytes[d.At+1])<<8)
 		}
 		if pad := patchSize(n) - patchHeader - n*(wordBytes+2); pad > 0 {
-			d.field(pad, "padding")
+			d.Field(pad, "padding")
 		}
 	}
 }
 
 func (d *describer) chunk(pia uint64) {
-	d.WriteString(fmt.Sprintf("# directory chunk of PIA %d\n", pia))
-	d.field(8, "checksum")
+	d.Title("directory chunk of PIA %d", pia)
+	d.Field(8, "checksum")
 	for page := 0; page < piaPages; {
 		empty := 0
-		for page+empty < piaPages && decodeEntry(d.b[d.at+empty*pageEntryBytes:]).empty() {
+		for page+empty < piaPages && decodeEntry(d.Bytes[d.At+empty*pageEntryBytes:]).empty() {
 			empty++
 		}
 		if empty > 0 {
-			d.field(empty*pageEntryBytes, "%d pages without rows", empty)
+			d.Field(empty*pageEntryBytes, "%d pages without rows", empty)
 			page += empty
 			continue
 		}
-		e := decodeEntry(d.b[d.at:])
-		d.field(4, "page %d: base in block %d", pia*piaPages+uint64(page), e.base)
-		d.field(4, "patch %d", e.patch)
-		d.field(4, "checksum")
-		d.field(4, "%d rows, %d patched, base in place %d, patch in place %d", e.live, e.patched, e.basePlace, e.patchPlace)
+		e := decodeEntry(d.Bytes[d.At:])
+		d.Field(4, "page %d: base in block %d", pia*piaPages+uint64(page), e.base)
+		d.Field(4, "patch %d", e.patch)
+		d.Field(4, "checksum")
+		d.Field(4, "%d rows, %d patched, base in place %d, patch in place %d", e.live, e.patched, e.basePlace, e.patchPlace)
 		page++
 	}
 }
 
 func (d *describer) footer() {
-	d.WriteString("# footer\n")
-	d.field(8, "magic")
+	d.Title("footer")
+	d.Field(8, "magic")
 	for _, name := range []string{"file size", "high-water mark", "first PIA", "directory chunks", "directory offset", "own place"} {
-		d.field(8, "%s %d", name, d.u64())
+		d.Field(8, "%s %d", name, d.Uint64())
 	}
 	for place := range placeCount {
-		if d.u64() == 0 {
-			d.field(placeBytes, "place %d: not used", place)
+		if d.Uint64() == 0 {
+			d.Field(placeBytes, "place %d: not used", place)
 			continue
 		}
-		d.field(8, "place %d: generation %d", place, d.u64())
-		d.field(8, "file size %d", d.u64())
-		d.field(8, "checksum of the file")
+		d.Field(8, "place %d: generation %d", place, d.Uint64())
+		d.Field(8, "file size %d", d.Uint64())
+		d.Field(8, "checksum of the file")
 		for _, name := range []string{"patches from offset", "pages with base here:", "pages with patch here:"} {
-			d.field(8, "%s %d", name, d.u64())
+			d.Field(8, "%s %d", name, d.Uint64())
 		}
 	}
-	d.field(8, "checksum")
-}
-
-// parseDescription turns a description back into bytes.
-func parseDescription(t testing.TB, text string) (b []byte) {
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		content, _, _ := strings.Cut(line[8:], "  #")
-		if zeros, ok := strings.CutPrefix(content, "00 x "); ok {
-			n, err := strconv.Atoi(zeros)
-			require.NoError(t, err)
-			b = append(b, make([]byte, n)...)
-			continue
-		}
-		part, err := hex.DecodeString(content)
-		require.NoError(t, err)
-		b = append(b, part...)
-	}
-	return b
+	d.Field(8, "checksum")
 }
