@@ -147,8 +147,9 @@ func (db *DB) compact(ctx context.Context) error {
 // Compact brings the log down to what it should take at most: twice the bytes of
 // the live rows and two segments a stream, plus what has been logged since the
 // checkpoint before the last one. It moves rows and writes checkpoints, which does
-// not hold up transactions; what they log meanwhile may be left to the next call. A database with automatic checkpoints does this by
-// itself. ErrReadOnly on a read-only database.
+// not hold up transactions; what they log meanwhile may be left to the next call. A
+// database with automatic checkpoints does this by itself. ErrReadOnly on a read-only
+// database.
 func (db *DB) Compact(ctx context.Context) error {
 	if err := db.enter(); err != nil {
 		return err

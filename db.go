@@ -80,8 +80,9 @@ func (db *DB) leave() { db.calls.RUnlock() }
 
 // Open opens the database in a directory, recovering it if it was not closed,
 // or creates one there. A relative name is that of the directory which it means now,
-// whatever becomes of the working directory. Open can take as long as the log's tail is long, and with
-// the rebuild strategy as long as it takes to read all rows; ctx ends it early.
+// whatever becomes of the working directory. Open can take as long as the log's tail
+// is long, and with the rebuild strategy as long as it takes to read all rows; ctx
+// ends it early.
 // Nil options mean defaults.
 //
 // Errors: ErrLocked if the database is open already; ErrFormat, ErrCorrupt,

@@ -67,21 +67,21 @@ type Options struct {
 	// compacts the log.
 	CheckpointBytes int64
 	// MemoryBudget is how many bytes of memory the engine should do with, for rows,
-	// arrays and indexes, mapped files among them up to half of it. When they are used up, rows that were not used lately
-	// leave memory and are read from the log, one read each, until they are in
-	// demand again: when they are written, or read by key twice in a short time
-	// (while half of the budget is free: once); scans do not count. Checkpoints then
-	// make indexes of the strategy iacow give up what is in their files; they come
-	// early if need be, unless CheckpointBytes is negative. Of arrays, 8 bytes a row,
-	// those pages of 512 rows leave memory that have no row in it and have not changed
-	// since the last checkpoint. It is a goal and no limit: indexes of the other
-	// strategies stay (mirrorindex and rebuild keep all of an index in memory,
-	// chainindex what the last checkpoint does not have), and rows that were not
-	// committed durably or not before the oldest open transaction began. 0 means half of the memory that
-	// the process may use: of the limit of its control group on Linux, that is of its
-	// container, or of GOMEMLIMIT, whichever is smaller; without either no budget. A
-	// negative number means no budget: rows come into memory when they are first
-	// read, and stay.
+	// arrays and indexes, mapped files among them up to half of it. When they are used
+	// up, rows that were not used lately leave memory and are read from the log, one
+	// read each, until they are in demand again: when they are written, or read by key
+	// twice in a short time (while half of the budget is free: once); scans do not
+	// count. Checkpoints then make indexes of the strategy iacow give up what is in
+	// their files; they come early if need be, unless CheckpointBytes is negative. Of
+	// arrays, 8 bytes a row, those pages of 512 rows leave memory that have no row in
+	// it and have not changed since the last checkpoint. It is a goal and no limit:
+	// indexes of the other strategies stay (mirrorindex and rebuild keep all of an
+	// index in memory, chainindex what the last checkpoint does not have), and rows
+	// that were not committed durably or not before the oldest open transaction began.
+	// 0 means half of the memory that the process may use: of the limit of its control
+	// group on Linux, that is of its container, or of GOMEMLIMIT, whichever is
+	// smaller; without either no budget. A negative number means no budget: rows come
+	// into memory when they are first read, and stay.
 	MemoryBudget int64
 	// MemoryLimit bounds the memory for rows, arrays and indexes in bytes. A write
 	// beyond it fails with ErrMemoryLimit, with a MemoryBudget only if no rows can

@@ -21,7 +21,9 @@ type Tx struct {
 
 // Begin starts a transaction, which must be ended by Commit or Rollback. View
 // and Update are more convenient and cannot forget to. If ctx has ended Begin
-// fails; the transaction does not end with it.
+// fails; the transaction does not end with it. A writable one first waits, for 0.1 s
+// at most and not after ctx has ended, while checkpoints or the compaction of the log
+// do not keep up with writers.
 func (db *DB) Begin(ctx context.Context, writable bool) (*Tx, error) {
 	if db.closed.Load() { // before all that could be said of it when it was open
 		return nil, fault.ErrClosed

@@ -78,12 +78,12 @@
 //
 // # Ids
 //
-// A node that was dropped has its gone bit set. Its id becomes free when a
-// checkpoint has been published that does not have the node, behind the barrier of
-// the next one: whoever came to the id when the node was there has gone by then. If the node was dropped with
-// now > e while e is captured, its entry stays until the capture has it. An image
-// is dropped without ever having been in memory only if it is an overflow page;
-// the store remembers those that the capture still counts (store.images).
+// A node that was dropped has its gone bit set. Its id becomes free when a checkpoint
+// has been published that does not have the node, behind the barrier of the next one:
+// whoever came to the id when the node was there has gone by then. If the node was
+// dropped with now > e while e is captured, its entry stays until the capture has it.
+// An image is dropped without ever having been in memory only if it is an overflow
+// page; the store remembers those that the capture still counts (store.images).
 //
 // # Checkpoints
 //

@@ -98,8 +98,8 @@ func putSegmentSum(b []byte) {
 	binary.LittleEndian.PutUint64(b[at:], xxhash.Sum64(b[:at]))
 }
 
-// readSegmentHeader decodes the header b of the segment of stream at first. A flaw means that there is no usable header; an
-// error that the file is none of this log's.
+// readSegmentHeader decodes the header b of the segment of stream at first. A flaw
+// means that there is no usable header; an error that the file is none of this log's.
 func readSegmentHeader(b []byte, path string, g geometry, id [16]byte, stream int, first Position) (segmentHeader, flaw, error) {
 	switch {
 	case allZero(b):

@@ -97,11 +97,11 @@
 // of them, and whoever removes an entry of it the one that the entry is in.
 //
 // An insertion that splits nodes has recorded the path down before it latched
-// anything. It latches the leaf, which is still the one on the path if its parent
-// is unchanged, and then upwards as far as nodes are full, plans, allocates, and
-// only then changes anything, so that lack of memory leaves the tree as it was. A removal that leaves a node under a third full
-// moves its entries into a neighbour, or some of the neighbour's to it, as a
-// separate operation.
+// anything. It latches the leaf, which is still the one on the path if its parent is
+// unchanged, and then upwards as far as nodes are full, plans, allocates, and only
+// then changes anything, so that lack of memory leaves the tree as it was. A removal
+// that leaves a node under a third full moves its entries into a neighbour, or some
+// of the neighbour's to it, as a separate operation.
 //
 // A scan holds nothing between two batches: it starts again behind the last
 // entry delivered. Within a batch it goes to the right along the links, to the
