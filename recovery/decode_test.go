@@ -3,9 +3,12 @@ package recovery
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rekindledb/rekindle/internal/alloctest"
 )
 
 // fillIn gives everything below v a value of its own: n counts them.
@@ -67,4 +70,60 @@ func TestRecordsAreDecodedAsEncoded(t *testing.T) {
 	require.Equal(t, h, header)
 	require.NoError(t, decodeHeader(append([]byte(`{"later":{"x":[1]},`), text[1:]...), &header))
 	require.Error(t, decodeHeader([]byte(`{"database_id":"12"}`), &header))
+}
+
+// bodies returns those of a header, with a field of a later release, and of a checkpoint.
+func bodies(t testing.TB) (header, checkpoint []byte) {
+	n := uint64(0)
+	var h Header
+	var c Checkpoint
+	fillIn(reflect.ValueOf(&h).Elem(), &n)
+	fillIn(reflect.ValueOf(&c).Elem(), &n)
+	header, err := json.Marshal(&h)
+	require.NoError(t, err)
+	checkpoint, err = json.Marshal(&c)
+	require.NoError(t, err)
+	return append([]byte(`{"later":{"x":"a\\tb"},`), header[1:]...), checkpoint
+}
+
+// TestBodiesThatEnd: a body that ends anywhere, in an escape too, is an error, and
+// nothing behind it is looked at.
+func TestBodiesThatEnd(t *testing.T) {
+	header, checkpoint := bodies(t)
+	for _, end := range []string{"", `\`, `"`, `\u00`, "{", "-"} {
+		for n := range header {
+			require.Error(t, decodeHeader(slices.Clip(append(slices.Clone(header[:n]), end...)), &Header{}), "%s", header[:n])
+		}
+		for n := range checkpoint {
+			require.Error(t, decodeCheckpoint(slices.Clip(append(slices.Clone(checkpoint[:n]), end...)), &Checkpoint{}), "%s", checkpoint[:n])
+		}
+	}
+}
+
+// FuzzBodies decodes what the checksum of a record is right for.
+func FuzzBodies(f *testing.F) {
+	header, checkpoint := bodies(f)
+	f.Add(header)
+	f.Add(checkpoint)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		body = slices.Clip(body)
+		var h, h2 Header
+		var c, c2 Checkpoint
+		var headerErr, err error
+		alloctest.Bound(t, 64<<10, 200, len(body), func() { headerErr, err = decodeHeader(body, &h), decodeCheckpoint(body, &c) })
+		if headerErr == nil {
+			text, err := json.Marshal(&h)
+			require.NoError(t, err)
+			require.NoError(t, decodeHeader(text, &h2))
+			require.Equal(t, h, h2)
+		}
+		if err == nil {
+			text, err := json.Marshal(&c)
+			require.NoError(t, err)
+			require.NoError(t, decodeCheckpoint(text, &c2))
+			again, err := json.Marshal(&c2)
+			require.NoError(t, err)
+			require.Equal(t, string(text), string(again))
+		}
+	})
 }
