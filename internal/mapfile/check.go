@@ -27,9 +27,12 @@ func Check(ctx context.Context, fs vfs.FS, name string, size int64, sum uint64) 
 	if err := f.DropCache(); err != nil {
 		return err
 	}
-	gotSize, gotSum, err := sumFile(ctx, f, make([]byte, min(max(size, 0)+1, checkStep)))
+	gotSize, gotSum, err := sumFile(ctx, f, make([]byte, min(max(size, 0)+1, checkStep)), size)
 	if err != nil {
 		return err
+	}
+	if gotSize > size {
+		return fault.Corrupt(name, 0, gotSize, "file has more than %d bytes", size)
 	}
 	if gotSize != size || gotSum != sum {
 		return fault.Corrupt(name, 0, gotSize, "file has %d bytes with checksum %#x, should have %d with %#x", gotSize, gotSum, size, sum)
@@ -37,8 +40,9 @@ func Check(ctx context.Context, fs vfs.FS, name string, size int64, sum uint64) 
 	return nil
 }
 
-// sumFile reads a file to its end.
-func sumFile(ctx context.Context, f vfs.File, buf []byte) (size int64, sum uint64, err error) {
+// sumFile reads a file to its end, or until it is known to have more than most bytes:
+// it may have been made huge, and sparse.
+func sumFile(ctx context.Context, f vfs.File, buf []byte, most int64) (size int64, sum uint64, err error) {
 	var d xxhash.Digest
 	d.Reset()
 	for {
@@ -48,7 +52,7 @@ func sumFile(ctx context.Context, f vfs.File, buf []byte) (size int64, sum uint6
 		n, err := f.ReadAt(buf, size)
 		d.Write(buf[:n]) // never fails
 		size += int64(n)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err == nil && size > most {
 			return size, d.Sum64(), nil
 		}
 		if err != nil {

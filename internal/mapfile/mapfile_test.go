@@ -89,3 +89,23 @@ func TestCheck(t *testing.T) {
 	require.ErrorIs(t, mapfile.Check(ctx, fs, "/f", size, sum), context.Canceled)
 	require.Zero(t, fs.Handles())
 }
+
+// TestCheckHugeFile: a file that was made huge is read as far as it takes to see that
+// it is longer than it should be.
+func TestCheckHugeFile(t *testing.T) {
+	const size, huge = 3<<20 + 5, 1 << 30
+	fs := vfs.NewMem()
+	f, err := fs.Create("/f")
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(huge))
+	require.NoError(t, f.Close())
+	var read int64
+	counting := vfs.WithLog(fs, func(op vfs.Op) {
+		if op.Kind == vfs.OpReadAt {
+			read += op.Size
+		}
+	})
+	require.ErrorIs(t, mapfile.Check(t.Context(), counting, "/f", size, 0), fault.ErrCorrupt)
+	require.Less(t, read, int64(2*size))
+	require.Zero(t, fs.Handles())
+}
