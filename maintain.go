@@ -108,8 +108,10 @@ func (db *DB) indexMemory() (bytes int64) {
 // relieve is what a statement does that has met the memory limit: it collects the
 // garbage, which deletes would otherwise be faster than, and freezes rows. What was
 // committed a moment ago can be frozen, or is garbage, when it is durable. It reports
-// whether it has found anything; what others have made room for is free by then too.
+// whether it has found anything or less memory is in use than before: others make
+// room too, and it is free only when all pins of a moment have ended.
 func (db *DB) relieve() bool {
+	before := db.arena.Stats().InUse
 	db.makeRoom()
 	if db.log.Visible() > db.log.Durable() && db.log.Flush(db.life) != nil {
 		return false
@@ -119,8 +121,8 @@ func (db *DB) relieve() bool {
 	if db.epochs.Barrier(db.life) != nil { // who is pinned may hold what has just been given up
 		return false
 	}
-	db.epochs.Reclaim()
-	return found
+	db.collector.GiveBack() // what is free in spans of another size too
+	return found || db.arena.Stats().InUse < before
 }
 
 // start begins the background work.

@@ -236,3 +236,31 @@ func TestRecoveryAtTheMemoryLimit(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitWithEmptySpans: what rows of all sizes have left is there for rows of
+// one size before a writer is refused.
+func TestLimitWithEmptySpans(t *testing.T) {
+	fill := func(sizes int) (rows int64) {
+		o := rekindle.Options{MemoryLimit: 4 << 20, MemoryBudget: -1, Durability: rekindle.None, CheckpointBytes: -1, IndexStrategy: "rebuild"}
+		db, items := openItems(t, vfs.NewMem(), o)
+		insert := func(id int64, bytes int) error {
+			note := strings.Repeat("n", bytes)
+			return db.Update(t.Context(), func(tx *rekindle.Tx) error { return items.Insert(tx, &item{ID: id, Name: fmt.Sprint(id), Note: &note}) })
+		}
+		for i := range sizes {
+			for range 8 {
+				require.NoError(t, insert(1, 32+i*i*i*i/24))
+				update(t, db, func(tx *rekindle.Tx) { require.NoError(t, items.Delete(tx, &item{ID: 1})) })
+			}
+		}
+		err := error(nil)
+		for ; err == nil; rows++ {
+			err = insert(rows, 2000)
+		}
+		require.ErrorIs(t, err, rekindle.ErrMemoryLimit)
+		require.NoError(t, db.Close(t.Context()))
+		return rows
+	}
+	without := fill(0)
+	require.Greater(t, fill(25), without*5/6)
+}

@@ -30,10 +30,12 @@ func TestRowIDsOfEarlierLives(t *testing.T) {
 					})
 				}
 				high := settle(t, db).RowIDHighWater
-				if life == 0 {
+				if life == 1 { // the first reopened one: the marks of both tables are at the ends of pages
 					early = high
 				}
-				require.LessOrEqual(t, high, early+512, "life %d: an array page more, of the rest of a range", life)
+				if life > 1 {
+					require.LessOrEqual(t, high, early+512, "life %d: an array page more, of the rest of a range", life)
+				}
 				update(t, db, func(tx *rekindle.Tx) {
 					for id := range int64(rows) {
 						require.NoError(t, items.Delete(tx, &item{ID: id}))

@@ -37,7 +37,7 @@ type Config struct {
 	ColdReads func()
 
 	// Relieve, if set, is called when a statement has met the memory limit, and
-	// reports whether it has found some. Nothing is pinned or latched.
+	// reports whether there is some more. Nothing is pinned or latched.
 	Relieve func() bool
 
 	// Trace says that it is noted where transactions begin.
